@@ -304,7 +304,7 @@ class _ArcRecords:
                 status = http.get_statuscode()
                 yield _of_http(
                     at, found.rec_type, headers, http.get_header,
-                    int(status) if status.isdigit() else None, body,
+                    int(status) if status.isascii() and status.isdecimal() else None, body,
                 )
         if self._stream.tail.rpartition(b"\n")[2].startswith((b"http", ARC_MAGIC)):
             bad(self._source.path, self.number, "truncated: the file ends in a header")

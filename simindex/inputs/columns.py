@@ -9,17 +9,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, time
+from io import SEEK_END
 from typing import Any, BinaryIO
 
+import numpy as np
+
+from simindex.inputs.cells import Sizes, sizes_of, slices, values_of
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
 from simindex.inputs.extras import needed
-from simindex.inputs.fields import field_of
+from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.streams import Unreadable
 
 PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
+FILE_HEAD_BYTES = 8
+"""Of an Arrow file, before the stream that it holds."""
+
+STREAM_END = STREAM_MAGIC + b"\0\0\0\0"
+
 ROWS = 1024
-"""Rows that are taken from a file at once, unless it has fewer in a group."""
+"""Most rows that are decoded at once."""
+
+SPAN_BYTES = 1 << 24
+"""What these take at most, unless it is one row."""
+
+ROW_BYTES = 1 << 20
+"""What a row takes beside its text and id, at most: more makes it a bad record."""
+
+GROUP_BYTES = 1 << 27
+"""Of a row group of Parquet, so much is read at once."""
+
+MAX_EXPANSION = 1000
+"""A row group of more than GROUP_BYTES, and so many times the size of its file, is refused."""
 
 NAMED = 8
 """Columns that a message names."""
@@ -29,23 +50,64 @@ def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """Documents of the text column, in the order of rows.
 
     The key is the id column's, else ``name:row``, from 1. Nested fields are named with dots. Bad
-    records: a text that is null or not a string, an id that is empty or neither a string nor a
-    whole number. The file is one bad record if it has no such column, is damaged, or is compressed
-    as a whole: its table of contents is at the end.
+    records: a text that is null, not a string, not UTF-8 or too long, an id that is empty or
+    neither a string nor a whole number. The file is one bad record if it has no such column, or
+    several of that name, is damaged, or is compressed as a whole: its table of contents is at the
+    end.
     """
     with _needed():
         from pyarrow import parquet
 
     def batches() -> Iterator[Any]:
-        file = parquet.ParquetFile(_seekable(stream), page_checksum_verification=True)
+        opened = _seekable(stream)
+        file = parquet.ParquetFile(opened, page_checksum_verification=True)
         columns = _wanted(file.schema_arrow, source)
-        return iter(file.iter_batches(batch_size=ROWS, columns=columns))
+        leaves = [file.schema.column(at) for at in range(len(file.schema))]
+        read = [at for at, leaf in enumerate(leaves) if _is_read(leaf.path, columns)]
+        # Else each row gets a copy of its text, of a page that has it once.
+        texts = [leaves[at].path for at in read if leaves[at].physical_type == "BYTE_ARRAY"]
+        file_bytes = opened.seek(0, SEEK_END)
+        opened.seek(0)
+        file = parquet.ParquetFile(opened, page_checksum_verification=True, read_dictionary=texts)
+        return _of_groups(file, columns, read, file_bytes)
 
     yield from _documents(batches, source)
 
 
+def _is_read(path: str, columns: Sequence[str]) -> bool:
+    """Whether a leaf of the schema is one of some columns and fields, or within one."""
+    return any(path == one or path.startswith(one + ".") for one in columns)
+
+
+def _of_groups(
+    file: Any, columns: Sequence[str], read: Sequence[int], file_bytes: int
+) -> Iterator[Any]:
+    """Batches of a Parquet file, of so many rows that they take no more than GROUP_BYTES."""
+    for number in range(file.num_row_groups):
+        if file.metadata.row_group(number).total_byte_size > max(
+            GROUP_BYTES, MAX_EXPANSION * file_bytes
+        ):
+            raise Unreadable(
+                f"row group {number + 1} expands more than {MAX_EXPANSION:,} times: write the file "
+                "again, uncompressed, if it is to be trusted"
+            )
+        # Damaged figures of a column are an error here; below they would end the process.
+        next(file.iter_batches(batch_size=1, columns=columns, row_groups=[number]), None)
+        group = file.metadata.row_group(number)
+        chunks = [group.column(at) for at in read]
+        size = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
+        rows = ROWS
+        if size > GROUP_BYTES:
+            rows = max(1, min(ROWS, GROUP_BYTES * max(1, group.num_rows) // size))
+        yield from file.iter_batches(batch_size=rows, columns=columns, row_groups=[number])
+
+
 def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document]:
-    """The same of an Arrow file or stream (Feather, IPC)."""
+    """The same of an Arrow file or stream (Feather, IPC).
+
+    A file is read as the stream that is in it, so that a damaged table of contents loses no rows in
+    silence. A stream that does not end with its mark was cut.
+    """
     with _needed():
         from pyarrow import ipc
 
@@ -53,28 +115,69 @@ def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document]:
         opened: Any = _seekable(stream)
         head = opened.read(len(ARROW_MAGIC))
         opened.seek(0)
-        if head == ARROW_MAGIC:
-            file = ipc.open_file(opened)
-            parts = (file.get_batch(number) for number in range(file.num_record_batches))
-        else:
-            file = ipc.open_stream(opened)
-            parts = iter(file)
-        names = file.schema.names
-        wanted = dict.fromkeys(_top(name, names) for name in _wanted(file.schema, source))
-        return _parts(parts, list(wanted))
+        if head != ARROW_MAGIC:
+            return _of_streams(opened, source)
+        file = ipc.open_file(opened)
+        columns = _indices(file.schema, source)
+        opened.seek(FILE_HEAD_BYTES)
+        return _of_file(opened, ipc.open_stream(opened), file.num_record_batches, columns)
 
     yield from _documents(batches, source)
 
 
-def _parts(batches: Iterator[Any], columns: Sequence[str]) -> Iterator[Any]:
-    for batch in batches:
-        some = batch.select(columns)
-        for start in range(0, some.num_rows, ROWS):
-            yield some.slice(start, ROWS)
+def _of_file(opened: Any, parts: Any, listed: int, columns: Sequence[int]) -> Iterator[Any]:
+    """Batches of an Arrow file; Unreadable where its table of contents lists others."""
+    found = 0
+    for batch in parts:
+        found += 1
+        yield batch.select(columns)
+    if found != listed:
+        raise Unreadable(
+            f"damaged: it holds {found:,} batches, and its table of contents lists {listed:,}"
+        )
+
+
+def _of_streams(opened: Any, source: Source) -> Iterator[Any]:
+    """Batches of Arrow streams, one after the other; Unreadable where one was cut."""
+    from pyarrow import ipc
+
+    def batches() -> Iterator[Any]:
+        parts, columns = first
+        while True:
+            end = opened.tell()
+            for batch in parts:
+                end = opened.tell()
+                yield batch.select(columns)
+            opened.seek(end)
+            mark = opened.read(len(STREAM_END))
+            if mark[:4] == STREAM_END[4:]:
+                opened.seek(end + 4)
+            elif mark != STREAM_END:
+                raise Unreadable("truncated: its stream has no end")
+            at = opened.tell()
+            head = opened.read(len(STREAM_MAGIC))
+            if not head.strip(b"\0"):
+                return
+            if head != STREAM_MAGIC:
+                raise Unreadable("damaged: other bytes follow its stream")
+            opened.seek(at)
+            parts = ipc.open_stream(opened)
+            columns = _indices(parts.schema, source)
+
+    parts = ipc.open_stream(opened)
+    first = parts, _indices(parts.schema, source)
+    return batches()
+
+
+def _indices(schema: Any, source: Source) -> list[int]:
+    """The columns to read, by their places."""
+    names = list(schema.names)
+    tops = {_top(name, names) for name in _wanted(schema, source)}
+    return [at for at, name in enumerate(names) if name in tops]
 
 
 def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[Document]:
-    ids, field, row = Ids(source, "column"), source.text_field, 0
+    ids, row = Ids(source, "column"), 0
     try:
         with _as_unreadable():
             batches = opened()
@@ -87,25 +190,90 @@ def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[
                 batch = next(batches, None)
                 if batch is None:
                     return
-                batch.validate(full=True)
-                records: list[dict[str, Any]] = batch.to_pylist()
+                spans = _spans(batch, source)
+        except Unusable as reason:
+            source.intake.bad(source.path, row + 1, str(reason), reason.remedy)
+            return
         except Unreadable as reason:
-            raise Unreadable(str(reason), row + 1) from reason
-        for record in records:
-            row += 1
-            try:
-                text = text_of(field_of(record, field), field)
-                if len(text) > source.limit:
-                    raise Unusable(f"text longer than {source.limit} characters")
-                document = Document(
-                    key=ids.key_of(record, row), text=text, path=source.path, line=row,
-                    numbered=ids.numbered, row=_plain(record) if source.all_fields else None,
-                )
-            except Unusable as reason:
-                source.intake.bad(source.path, row, str(reason), reason.remedy)
-                continue
-            ids.count()
-            yield document
+            raise Unreadable(f"{reason}, so the rest was not read", row + 1) from reason
+        for records in spans:
+            for record in records:
+                row += 1
+                document = _document(record, row, ids, source)
+                if document is not None:
+                    yield document
+
+
+def _document(
+    record: dict[str, Any] | Unusable, row: int, ids: Ids, source: Source
+) -> Document | None:
+    field = source.text_field
+    try:
+        if isinstance(record, Unusable):
+            raise record
+        text = field_of(record, field)
+        text = text_of(None if text is MISSING else text, field)
+        if len(text) > source.limit:
+            raise Unusable(f"text longer than {source.limit} characters")
+        document = Document(
+            key=ids.key_of(record, row), text=text, path=source.path, line=row,
+            numbered=ids.numbered, row=_plain(record) if source.all_fields else None,
+        )
+    except Unusable as reason:
+        source.intake.bad(source.path, row, str(reason), reason.remedy)
+        return None
+    ids.count()
+    return document
+
+
+def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusable]]:
+    """The rows of a batch, so many at once as take little memory once they are decoded."""
+    batch.validate()
+    sizes = sum((sizes_of(column) for column in batch.columns), start=_no_sizes(len(batch)))
+    most = 4 * source.limit + ROW_BYTES
+    try:
+        batch.validate(full=True)
+        whole = True
+    except Exception as error:
+        _require_arrow(error)
+        whole = False
+
+    def spans() -> Iterator[list[dict[str, Any] | Unusable]]:
+        for start, end in slices(sizes.clip(0, most + 1), SPAN_BYTES, ROWS):
+            if end == start + 1 and sizes[start] > most:
+                yield [Unusable(f"text longer than {source.limit} characters, or a row as long")]
+            elif whole:
+                yield _records(batch.slice(start, end - start))
+            else:
+                yield [_record(batch, at) for at in range(start, end)]
+
+    return spans()
+
+
+def _records(batch: Any) -> list[Any]:
+    columns = [values_of(column) for column in batch.columns]
+    names = batch.schema.names
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
+
+
+def _record(batch: Any, at: int) -> dict[str, Any] | Unusable:
+    """A row of a batch in which some are damaged."""
+    from pyarrow import compute, types
+
+    found: dict[str, Any] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        cell = column.slice(at, 1)
+        try:
+            if types.is_dictionary(cell.type):
+                cell = compute.take(cell.dictionary, cell.indices)
+            cell.validate(full=True)
+            (found[name],) = values_of(cell)
+        except Exception as error:
+            _require_arrow(error)
+            reason = str(error).partition("\n")[0][:200]
+            utf8 = "utf8" in reason.lower() or isinstance(error, UnicodeDecodeError)
+            return Unusable(f"column {name[:40]!r} is " + ("not UTF-8" if utf8 else "damaged"))
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -124,6 +292,9 @@ def _plain(value: Any) -> Any:
 def _wanted(schema: Any, source: Source) -> list[str]:
     """The columns to read; Unusable if there is no such column."""
     names, field = list(schema.names), source.text_field
+    for one in (field, source.id_field):
+        if one is not None:
+            _require_one(names, one)
     if not _has(schema, field):
         listed = ", ".join(repr(name[:40]) for name in names[:NAMED])
         raise Unusable(
@@ -134,10 +305,17 @@ def _wanted(schema: Any, source: Source) -> list[str]:
         return names
     found = [field]
     if source.id_field is None:
-        found += [name for name in ID_FIELDS if name in names and name != field]
+        found += [name for name in ID_FIELDS if names.count(name) == 1 and name != field]
     elif _has(schema, source.id_field):
         found.append(source.id_field)
     return found
+
+
+def _require_one(names: Sequence[str], field: str) -> None:
+    """Unusable if several columns have the name of a field."""
+    count = list(names).count(_top(field, names))
+    if count > 1:
+        raise Unusable(f"has {count} columns {field!r}", "give them different names")
 
 
 def _has(schema: Any, field: str) -> bool:
@@ -171,16 +349,33 @@ def _needed() -> AbstractContextManager[None]:
     return needed("reading Parquet and Arrow files", extra="arrow")
 
 
+def _no_sizes(count: int) -> Sizes:
+    return np.zeros(count, np.int64)
+
+
+def _require_arrow(error: Exception) -> None:
+    """Raises an error again that is none of pyarrow's."""
+    from pyarrow import ArrowException
+
+    if not isinstance(error, (ArrowException, *_DAMAGE)):
+        raise error
+
+
+_DAMAGE = (
+    OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError, SystemError, KeyError,
+    IndexError,
+)
+"""What pyarrow raises for damage beside its own errors: also of sizes that are none, or too large.
+"""
+
+
 @contextmanager
 def _as_unreadable() -> Iterator[None]:
-    """Has errors of pyarrow raised as Unreadable: also of sizes that are none, or too large."""
+    """Has errors of pyarrow raised as Unreadable."""
     from pyarrow import ArrowException
 
     try:
         yield
-    except (
-        ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError,
-        SystemError, KeyError,
-    ) as error:
+    except (ArrowException, *_DAMAGE) as error:
         lines = str(error).splitlines() or [type(error).__name__]
-        raise Unreadable(f"damaged: {lines[0]}") from error
+        raise Unreadable(f"damaged: {lines[0][:300]}") from error

@@ -288,5 +288,7 @@ def _require_unicode(value: str, field: str) -> None:
 
 
 def _kind(value: object) -> str:
-    names = {dict: "an object", list: "a list", bool: "a boolean", type(None): "null"}
+    names = {
+        dict: "an object", list: "a list", bool: "a boolean", type(None): "null", bytes: "bytes",
+    }
     return names.get(type(value), "a number")

@@ -23,7 +23,7 @@ from simindex.inputs.exported import (
     read_exported_table,
 )
 from simindex.inputs.fingerprints import Fingerprints, Recognise
-from simindex.inputs.foreign import bare_suffix, is_array, is_markup
+from simindex.inputs.foreign import HTML_SUFFIXES, bare_suffix, is_array, is_markup
 from simindex.inputs.json_array import read_array
 from simindex.inputs.jsonl import read_jsonl
 from simindex.inputs.markup import read_html
@@ -86,7 +86,7 @@ FORMATS = {
             "csv", read_table, suffixes=(".csv", ".tsv"),
             read_fingerprints=read_exported_table, tell_fingerprints=is_exported_table,
         ),
-        Format("html", read_html, suffixes=(".html", ".htm", ".xhtml"), tell=is_markup),
+        Format("html", read_html, suffixes=HTML_SUFFIXES, tell=is_markup),
         Format("warc", read_warc, suffixes=(".warc", ".wet", ".wat"), magics=(WARC_MAGIC,)),
         Format("arc", read_arc, suffixes=(".arc",), magics=(ARC_MAGIC,)),
         Format("parquet", read_parquet, suffixes=(".parquet",), magics=(PARQUET_MAGIC,)),

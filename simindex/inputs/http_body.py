@@ -1,21 +1,35 @@
 """What a web server sent, without the encodings of HTTP: chunks, and compression.
 
-A header may claim an encoding that the body does not have: then the body is taken as it is.
+A header may claim an encoding that the body does not have, because what wrote the archive has
+undone it. Then the body is taken as it is, unless it looks damaged.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import zlib
 
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
-
-SIZE_BYTES = 64
-"""Longest line that says how long a chunk is."""
+from simindex.inputs.foreign import is_binary
 
 ANY_HEADER, NO_HEADER = 47, -15
 """Of zlib: gzip or zlib, told by the header, and deflate without one."""
+
+PADDING = b"\0 \t\r\n"
+"""What may follow compressed data."""
+
+ONE_BY_ONE = 64
+"""Bytes at the end of a body that are given to a decompressor one by one."""
+
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]{0,1024})?\r?\n")
+"""The line in front of a chunk."""
+
+_INNER_SIZE = re.compile(rb"\r\n([0-9A-Fa-f]{1,8})\r\n")
+
+_TRAILER = re.compile(rb"(?:[!-9;-~]++:[^\r\n]*+\r?\n)*+(?:\r?\n)?")
+"""What may follow the last chunk."""
 
 
 def media_type_of(header: str | None) -> tuple[str, str | None]:
@@ -41,52 +55,106 @@ def body_of(body: bytes, transfer: str, encoding: str, limit: int, *, cut: bool)
         elif name == "br":
             body = _unbrotlied(body, limit)
         elif name not in ("", "identity", "utf-8"):
-            raise Unusable(f"content encoding {name!r} cannot be read")
+            raise Unusable(f"content encoding {name[:40]!r} cannot be read")
     if len(body) > limit:
         raise Unusable(f"longer than {limit} bytes")
     return body
 
 
 def _joined_chunks(body: bytes, *, whole: bool) -> bytes:
-    parts: list[bytes] = []
-    at = 0
-    while (size := _chunk_size(body, at)) > 0:
-        start = body.index(b"\n", at) + 1
-        parts.append(body[start : start + size])
-        at = start + size
-        if at > len(body):
-            break
-        at += 2 if body[at : at + 2] == b"\r\n" else 1
-    if size < 0 and not parts:
+    line = _SIZE.match(body)
+    if line is None:
+        if _has_chunks(body):
+            raise Unusable("the chunks of its body are damaged")
         return body
-    if size != 0 and whole:
-        raise Unusable("the chunks of its body break off")
+    parts: list[bytes] = []
+    while line is not None and (size := int(line[1], 16)) > 0:
+        at = line.end() + size
+        parts.append(body[line.end() : at])
+        if at >= len(body):
+            line = None
+            break
+        end = at + (2 if body[at : at + 2] == b"\r\n" else 1 if body[at] == 10 else 0)
+        line = _SIZE.match(body, end) if end > at else None
+        if line is None and len(body) - at > 20:
+            raise Unusable("the chunks of its body are damaged")
+    if line is None:
+        if whole:
+            raise Unusable("the chunks of its body break off")
+        return b"".join(parts)
+    trailer = _TRAILER.match(body, line.end())
+    if whole and trailer is not None and body[trailer.end() :].strip(PADDING):
+        raise Unusable("the chunks of its body are damaged: bytes follow the last one")
     return b"".join(parts)
 
 
-def _chunk_size(body: bytes, at: int) -> int:
-    """Of the chunk that begins there; 0 at the end of all, -1 where no chunk begins."""
-    end = body.find(b"\n", at, at + SIZE_BYTES)
-    try:
-        return int(body[at:end].split(b";")[0], 16) if end >= 0 else -1
-    except ValueError:
-        return -1
+def _has_chunks(body: bytes) -> bool:
+    """Whether there is a size that leads to the end of a chunk: another size, or the last one."""
+    for line in _INNER_SIZE.finditer(body):
+        size, at = int(line[1], 16), line.end()
+        if size == 0 and not body[at : at + 3].strip(b"\r\n"):
+            return True
+        if size and body[at + size : at + size + 2] == b"\r\n" and (
+            _INNER_SIZE.match(body, at + size) is not None
+        ):
+            return True
+    return False
 
 
 def _inflated(body: bytes, limit: int, *, cut: bool) -> bytes:
+    error: Exception | None = None
     for window in (ANY_HEADER, NO_HEADER):
+        try:
+            return _of_members(body, window, limit, cut=cut)
+        except zlib.error as reason:
+            error = error or reason
+        except Unusable:
+            if window == ANY_HEADER:
+                raise
+    if body[:2] == b"\x1f\x8b" or is_binary(body):
+        raise Unusable(f"damaged compressed data: {error}")
+    return body
+
+
+def _of_members(body: bytes, window: int, limit: int, *, cut: bool) -> bytes:
+    """The bytes of all members; those of gzip may be several."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
         decompressor = zlib.decompressobj(window)
         try:
-            text = decompressor.decompress(body, limit + 1)
+            parts.append(decompressor.decompress(body, limit + 1 - size))
         except zlib.error as error:
-            if window == ANY_HEADER and body[:2] == b"\x1f\x8b":
-                raise Unusable(f"damaged compressed data: {error}") from None
-            continue
-        if decompressor.eof or len(text) > limit or cut:
-            return text
-        if window == ANY_HEADER:
-            raise Unusable("its compressed body breaks off")
-    return body
+            if not parts:
+                raise
+            raise Unusable(f"damaged compressed data: {error}") from None
+        size += len(parts[-1])
+        if size > limit:
+            break
+        if not decompressor.eof:
+            if not cut:
+                raise Unusable("its compressed body breaks off")
+            break
+        body = decompressor.unused_data
+        if not body.strip(PADDING):
+            break
+        if window == NO_HEADER or not body.startswith(b"\x1f\x8b"):
+            raise Unusable("damaged compressed data: other bytes follow it")
+    return b"".join(parts)
+
+
+class _Drops(io.RawIOBase):
+    """Bytes for a reader that does not say how many of them it used: the last ones one by one."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.at = data, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        left = max(1, len(self._data) - self.at - ONE_BY_ONE)
+        part = self._data[self.at : self.at + (left if size < 0 else min(size, left))]
+        self.at += len(part)
+        return part
 
 
 def _unbrotlied(body: bytes, limit: int) -> bytes:
@@ -94,7 +162,13 @@ def _unbrotlied(body: bytes, limit: int) -> bytes:
         from fastwarc.stream_io import BrotliReader
 
     try:
-        text: bytes = BrotliReader(io.BytesIO(body)).read(limit + 1)
+        drops = _Drops(body)
+        reader = BrotliReader(drops)
+        text: bytes = reader.read(limit + 1)
+        if len(text) <= limit and not reader.read(1) and body[drops.at :].strip(PADDING):
+            raise OSError("other bytes follow it")
     except OSError as error:
-        raise Unusable(f"damaged compressed data: {error}") from None
+        if is_binary(body):
+            raise Unusable(f"damaged compressed data: {error}") from None
+        return body
     return text

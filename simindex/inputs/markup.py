@@ -11,11 +11,13 @@ which they find none gives all the text that it shows.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import SKIP_FILES, Document, Source, Unusable
 from simindex.inputs.extras import needed
+from simindex.inputs.foreign import is_binary, is_utf16
 from simindex.inputs.plain import read_text
 from simindex.inputs.streams import whole
 
@@ -27,26 +29,50 @@ MAX_TAGS = 1 << 19
 MAX_DEPTH = 1000
 """Deepest elements within elements: browsers stop at 512. Extraction takes time with the square."""
 
-MANY_ATTRIBUTES = 1 << 14
-"""Most spaces and signs of equality in a tag: time grows with the square of its attributes."""
+MAX_ATTRIBUTES = 1 << 12
+"""Most attributes of a tag: parsing takes time with the square of them."""
+
+MAX_UNCLOSED = 1 << 13
+"""Most elements such as `<b>` that are open at once: a parser opens each of them repeatedly."""
 
 _NESTING = re.compile(r"<(?:div|article|ol)\b", re.IGNORECASE)
 """Elements whose depth costs time; others take none."""
 
-_LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{MANY_ATTRIBUTES},}}")
+_FORMATTING = re.compile(
+    r"<(/?)(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
+)
+
+_ATTRIBUTE = (
+    r"[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\s>]++)?)?"
+)
+_PLAIN_TAG = r"""<[A-Za-z/!][^<>"'=]{0,120}+(?:="[^"<>]*+"[^<>"'=]{0,120}+){0,60}+>"""
+
+_FEW_ATTRIBUTES = re.compile(
+    rf"(?:{_PLAIN_TAG}[^<]*+|[^<]++|<(?![A-Za-z])"
+    rf"|<[A-Za-z][^\s/>]*+(?:{_ATTRIBUTE}){{0,{MAX_ATTRIBUTES}}}+[\s/]*+(?:>|\Z))*+"
+)
+"""A page up to a tag of more attributes, divided as a parser of HTML does. Most tags are plain
+ones; without their pattern this takes twice the time, 0.3 ms for 52 kB."""
 
 
 def read_html(stream: BinaryIO, source: Source) -> Iterator[Document]:
     """The text of a page, under the source's name.
 
-    Bad records: a page over the limit, of more than MAX_TAGS tags, or nested more than MAX_DEPTH
-    deep.
+    Bad records: what is no text, a page over the limit, of more than MAX_TAGS tags, with a tag of
+    more than MAX_ATTRIBUTES, more than MAX_UNCLOSED formatting elements that are not closed, or
+    nested more than MAX_DEPTH deep.
     """
     if source.html == RAW:
         yield from read_text(stream, source)
         return
     text_of = extractor(source.html)
     data = whole(stream, source.limit)
+    if is_binary(data) and not is_utf16(data):
+        if source.named:
+            source.intake.bad(source.path, None, "binary file, and not HTML", hint=SKIP_FILES)
+        else:
+            source.intake.pass_over(source.path, "binary file")
+        return
     try:
         if len(data) > source.limit:
             raise Unusable(f"longer than {source.limit} bytes")
@@ -73,6 +99,7 @@ def _resiliparse() -> Extractor:
 
     def text_of(data: bytes, charset: str | None) -> str:
         page = page_of(data, charset)
+        _require_few(page)
         tree = HTMLTree.parse(page)
         _require_shallow(page, tree)
         text: str = extract_plain_text(tree, main_content=True)
@@ -89,6 +116,7 @@ def _trafilatura() -> Extractor:
 
     def text_of(data: bytes, charset: str | None) -> str:
         page = page_of(data, charset)
+        _require_few(page)
         _require_shallow(page)
         return trafilatura.extract(page) or str(extract_plain_text(page))
 
@@ -127,11 +155,23 @@ def page_of(data: bytes, charset: str | None) -> str:
     return page
 
 
+def _require_few(page: str) -> None:
+    """Unusable for a page whose parsing would take time with the square of its length."""
+    found = _FEW_ATTRIBUTES.match(page)
+    if found is not None and found.end() < len(page):
+        raise Unusable(f"a tag has more than {MAX_ATTRIBUTES:,} attributes")
+    if page.count("<") <= MAX_UNCLOSED:
+        return
+    unclosed: Counter[str] = Counter()
+    for element in _FORMATTING.finditer(page):
+        name = element[2].lower()
+        unclosed[name] = max(0, unclosed[name] - 1) if element[1] else unclosed[name] + 1
+    if unclosed.total() > MAX_UNCLOSED:
+        raise Unusable(f"more than {MAX_UNCLOSED:,} elements such as <b> are not closed")
+
+
 def _require_shallow(page: str, tree: Any = None) -> None:
     """Unusable for a page whose extraction would take time with the square of its length."""
-    long = _LONG_TAG.search(page)
-    if long is not None and (long[0].count("=") + long[0].count(" ")) > MANY_ATTRIBUTES:
-        raise Unusable(f"a tag has more than {MANY_ATTRIBUTES:,} attributes")
     if page.count("<") <= MAX_DEPTH or sum(1 for _ in _NESTING.finditer(page)) <= MAX_DEPTH:
         return
     from resiliparse.parse.html import HTMLTree, traverse_dom

@@ -71,6 +71,7 @@ class TableRows:
     def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
         path, intake = self._source.path, self._source.intake
         header: list[str] | None = None
+        named = (self._needed, self._source.id_field)
         while True:
             self._feed.start_row()
             line = self._feed.number + 1
@@ -88,6 +89,13 @@ class TableRows:
                         intake.bad(
                             path, line, f"has no column {self._needed!r} (it has {found})",
                             remedy if self._needed == self._source.text_field else None,
+                        )
+                        return
+                    twice = next((one for one in row if one in named and row.count(one) > 1), None)
+                    if twice is not None:
+                        intake.bad(
+                            path, line, f"has {row.count(twice)} columns {twice!r}",
+                            "give them different names",
                         )
                         return
                     header = row

@@ -216,3 +216,59 @@ def test_a_missing_package_is_named(
     (tmp_path / name).write_bytes(head + b"".join(pages("six")))
     with pytest.raises(MissingExtra, match=r"pip install 'simindex\[web\]'"):
         take(tmp_path / name, **options)
+
+
+LONG = page("six " * 300)
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 8]) + data[place + 1 :]
+
+
+def raw_deflate(data: bytes) -> bytes:
+    made = zlib.compressobj(wbits=-15)
+    return made.compress(data) + made.flush()
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (flipped(zlib.compress(LONG), 60), {"Content_Encoding": "deflate"}),
+        (flipped(gzip.compress(LONG), 0), {"Content_Encoding": "gzip"}),
+        (gzip.compress(LONG) + b"more", {"Content_Encoding": "gzip"}),
+        (b"g" + chunked(LONG)[1:], {"Transfer_Encoding": "chunked"}),
+        (b"0\r\n" + chunked(LONG)[4:], {"Transfer_Encoding": "chunked"}),
+        (chunked(LONG).replace(b"\r\n1e\r\n", b"\r\n00\r\n", 3), {"Transfer_Encoding": "chunked"}),
+    ],
+    ids=["deflate", "gzip", "behind gzip", "no size", "first size", "size"],
+)
+def test_a_damaged_body_is_no_document(
+    tmp_path: Path, take: Take, body: bytes, headers: dict[str, str]
+) -> None:
+    path = tmp_path / "a.warc"
+    path.write_bytes(response("http://a/bad", body, **headers) + b"".join(pages("six")))
+    documents, bad, _ = take(path)
+    assert list(texts(documents)) == ["http://a/six"]
+    assert len(bad) == 1 and "a.warc:1" in bad[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        (gzip.compress(LONG[:200]) + gzip.compress(LONG[200:]), "gzip"), (LONG, "gzip"),
+        (raw_deflate(LONG), "deflate"), (LONG, "deflate"),
+    ],
+    ids=["two members", "undone", "without a header", "undone, too"],
+)
+def test_a_body_is_read_whole(tmp_path: Path, take: Take, body: bytes, encoding: str) -> None:
+    path = tmp_path / "a.warc"
+    path.write_bytes(response("http://a/", body, Content_Encoding=encoding))
+    (document,), bad, _ = take(path)
+    assert bad == [] and document.text.count("six") == 300
+
+
+def test_a_body_that_was_joined_before_is_taken_as_it_is(tmp_path: Path, take: Take) -> None:
+    path = tmp_path / "a.warc"
+    path.write_bytes(response("http://a/", LONG, Transfer_Encoding="chunked"))
+    (document,), bad, _ = take(path)
+    assert bad == [] and document.text.count("six") == 300

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from simindex.errors import InvalidInput
+from simindex.inputs import columns
 
 Take = Callable[..., Any]
 
@@ -145,3 +147,78 @@ def test_damage_is_an_error_or_leaves_rows_as_they_are(
         documents, _, _ = take(path, format="parquet" if name == "a.parquet" else "arrow")
         if name == "a.parquet":
             assert {one.text for one in documents} <= whole
+
+
+def test_a_text_that_is_not_utf_8_is_one_bad_record(tmp_path: Path, take: Take) -> None:
+    texts = [f"text {row}".encode() for row in range(3000)]
+    texts[1500] = b"\xe9" + texts[1500]
+    for name in FORMS:
+        table = pa.table({"text": pa.array(texts).view(pa.string())})
+        documents, bad, _ = take(written(tmp_path / name, table))
+        assert bad == [f"{name}:1501: column 'text' is not UTF-8"]
+        assert [one.text for one in documents] == [
+            text.decode() for row, text in enumerate(texts) if row != 1500
+        ]
+
+
+def test_a_date_that_python_cannot_tell_ends_no_file(tmp_path: Path, take: Take) -> None:
+    days = pa.array([1, 400_000_000_000, 2], pa.timestamp("s"))
+    path = written(tmp_path / "a.parquet", pa.table({"text": ["a", "b", "c"], "day": days}))
+    documents, bad, _ = take(path, all_fields=True)
+    assert ([one.text for one in documents], bad) == (["a", "b", "c"], [])
+
+
+def test_a_column_that_is_there_twice_is_named(tmp_path: Path, take: Take) -> None:
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    for name in FORMS:
+        documents, bad, _ = take(written(tmp_path / name, table))
+        assert documents == []
+        assert bad == [f"{name}: has 2 columns 'text': give them different names"]
+
+
+def test_the_end_of_a_stream_is_not_taken_for_granted(tmp_path: Path, take: Take) -> None:
+    """A stream without its end was cut; after an end another stream may begin."""
+    path = tmp_path / "a.arrows"
+    ends = []
+    with path.open("wb") as sink, pa.ipc.new_stream(sink, TABLE.schema) as writer:
+        for start in range(3):
+            writer.write_table(TABLE.slice(start, 1))
+            ends.append(sink.tell())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: ends[1]])
+    documents, (told,), _ = take(path)
+    assert [one.text for one in documents] == ["one two", "drei vier"]
+    assert "a.arrows:3: truncated" in told
+    path.write_bytes(whole + whole.replace(b"one two", b"two one"))
+    documents, bad, _ = take(path)
+    assert (len(documents), bad) == (6, [])
+    assert documents[3].text == "two one"
+
+
+def test_batches_that_a_table_of_contents_leaves_out_are_missed(tmp_path: Path, take: Take) -> None:
+    """Every bit of the last kilobyte: all rows, or told that some were not read."""
+    path = written(tmp_path / "a.arrow", TABLE.slice(0, 3), max_chunksize=1)
+    data = path.read_bytes()
+    whole = {"one two", "drei vier", "五六"}
+    for place in range(len(data) - 1000, len(data), 7):
+        damaged = bytearray(data)
+        damaged[place] ^= 4
+        path.write_bytes(bytes(damaged))
+        documents, bad, _ = take(path)
+        assert bad or {one.text for one in documents} == whole or len(documents) == 3
+
+
+@pytest.mark.slow
+def test_cells_are_decoded_some_at_a_time(
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dictionary of one large text for all rows: no more of it is held than a record may be."""
+    text = "word " * 200_000
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 300, pa.int32()), pa.array([text]))
+    path = written(tmp_path / "a.parquet", pa.table({"text": column}))
+    assert path.stat().st_size < 1 << 20
+    held: list[int] = []
+    monkeypatch.setattr(columns, "values_of", lambda some: held.append(len(some)) or [None])
+    with suppress(Exception):
+        take(path)
+    assert held and max(held) * len(text) <= 4 * (64 << 20)

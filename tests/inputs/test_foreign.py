@@ -120,3 +120,46 @@ def test_a_text_that_begins_alike_is_a_text(tmp_path: Path, take: Take, content:
     (tmp_path / "a.txt").write_bytes(content)
     documents, bad, _ = take(tmp_path / "a.txt")
     assert ([document.text.encode() for document in documents], bad) == ([content], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("dump.xml", "<mediawiki><page>text</page></mediawiki>", "XML"),
+        ("feed.xml", '<?xml version="1.0"?><rss version="2.0"><item/></rss>', "feed"),
+        ("feed.atom", '<feed xmlns="http://www.w3.org/2005/Atom"></feed>', "feed"),
+        ("two.mbox", "From a@example.org Mon Feb  5 10:00:00 2024\nSubject: x\n\nhello\n", "mail"),
+    ],
+)
+@pytest.mark.parametrize("compress", [bytes, bz2.compress])
+def test_files_of_several_texts_are_not_one_text(
+    tmp_path: Path, take: Take, name: str, content: str, what: str, compress: Any
+) -> None:
+    path = tmp_path / (name if compress is bytes else f"{name}.bz2")
+    path.write_bytes(compress(content.encode()))
+    documents, (told,), _ = take(path)
+    assert documents == [] and what in told and "cannot be read" in told
+
+
+def test_json_lines_with_a_damaged_first_line_are_json_lines(tmp_path: Path, take: Take) -> None:
+    """In a .json file of a folder, too, whose other lines would be lost without a word."""
+    lines = [json.dumps({"id": str(row), "text": f"text {row}"}) for row in range(5)]
+    (tmp_path / "a.json").write_text("\n".join([lines[0][:-3], *lines[1:]]))
+    documents, bad, _ = take(tmp_path)
+    assert [one.key for one in documents] == ["1", "2", "3", "4"]
+    assert len(bad) == 1 and "a.json:1" in bad[0]
+
+
+@pytest.mark.parametrize(
+    ("magic", "what"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff", "JPEG"), (b"GIF89a", "GIF"),
+        (b"ORC", "ORC"), (b"Obj\x01", "Avro"), (b"\x7fELF", "program"), (b"\x1f\x9d", ".Z"),
+    ],
+)
+def test_binary_files_are_named_by_what_they_are(
+    tmp_path: Path, take: Take, magic: bytes, what: str
+) -> None:
+    (tmp_path / "a.dat").write_bytes(magic + bytes(200))
+    documents, (told,), _ = take(tmp_path / "a.dat")
+    assert documents == [] and what in told

@@ -121,3 +121,55 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, name: str) 
 
 def test_markup_is_told_by_its_first_tag() -> None:
     assert is_markup(b"\xef\xbb\xbf  <HTML lang=en>") and not is_markup(b"a <html>")
+
+
+@pytest.mark.parametrize("between", [" ", "/", "='a' ", "\n"])
+@pytest.mark.parametrize("extractor_name", ["resiliparse", "trafilatura"])
+def test_a_tag_of_very_many_attributes_is_refused_before_it_is_parsed(
+    tmp_path: Path, take: Take, between: str, extractor_name: str
+) -> None:
+    """Parsing takes time with the square of them."""
+    named = between.join(f"a{number}" for number in range(60_000))
+    (tmp_path / "a.html").write_text(f"<html><body><p>words</p><p {named}>more</p>")
+    documents, (told,), _ = take(tmp_path / "a.html", html=extractor_name)
+    assert documents == [] and "a tag has more than 4,096 attributes" in told
+
+
+def test_attributes_of_many_signs_are_few(tmp_path: Path, take: Take) -> None:
+    style = "color: red; " * 5000
+    page = PAGE.replace("<main>", f'<main style="{style}" title="a = b / c">')
+    assert SENTENCE in text_in(tmp_path / "a.html", take, page)
+
+
+def test_elements_that_are_never_closed_are_refused(tmp_path: Path, take: Take) -> None:
+    (tmp_path / "a.html").write_text(f"<html><body><p>{SENTENCE}</p>" + "<a><b><i><u><s>" * 60_000)
+    documents, (told,), _ = take(tmp_path / "a.html")
+    assert documents == [] and "are not closed" in told
+    closed = f"<html><body><main><p>{SENTENCE}</p>" + "<b>bold</b> <i>it</i> " * 9000 + "</main>"
+    assert SENTENCE in text_in(tmp_path / "b.html", take, closed)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0\0\x10JFIF" + bytes(range(256)), b"\0" * 99])
+def test_a_binary_file_is_no_page(tmp_path: Path, take: Take, data: bytes) -> None:
+    (tmp_path / "a.html").write_bytes(data)
+    documents, bad, _ = take(tmp_path / "a.html")
+    assert documents == [] and len(bad) == 1
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a.html").rename(tmp_path / "folder" / "a.html")
+    documents, bad, intake = take(tmp_path / "folder")
+    assert (documents, bad, intake.passed_over.total()) == ([], [], 1)
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_pages_of_two_bytes_a_character_are_read(tmp_path: Path, take: Take, coding: str) -> None:
+    mark = "" if coding == "utf-16" else "\ufeff"
+    page = (mark + PAGE.replace("ferry", "fähre")).encode(coding)
+    assert "fähre" in text_in(tmp_path / "a.html", take, page)
+
+
+@pytest.mark.parametrize("begin", ['<?xml version="1.0"?>\n', "<!-- a remark -->\n", "\ufeff  \n"])
+def test_a_page_is_told_by_its_tags_behind_what_may_come_first(
+    tmp_path: Path, take: Take, begin: str
+) -> None:
+    text = text_in(tmp_path / "page", take, begin + PAGE)
+    assert SENTENCE in text and "<p>" not in text

@@ -126,3 +126,12 @@ def test_a_missing_column_is_told_with_those_there_are(
         "t.csv:1: has no column 'text' (it has 'id', 'body', 'x,y'): name the column of the text "
         "with --text-field"
     ]
+
+
+@pytest.mark.parametrize("header", ["id,text,text", "id,id,text"])
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path, take: Any, header: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n1,first,second\n")
+    name = "text" if header.endswith("text,text") else "id"
+    documents, bad, _ = take(tmp_path / "a.csv", id_field="id")
+    assert documents == []
+    assert bad == [f"a.csv:1: has 2 columns {name!r}: give them different names"]

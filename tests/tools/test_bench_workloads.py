@@ -108,7 +108,7 @@ def test_what_is_within_a_limit_is_measured_with_its_memory(tmp_path: Path) -> N
         "limits", "--cliff", "limited", "--rows", "100000", "--queries", "2000",
         into=tmp_path / "a.json",
     )
-    assert len(measured) == 9
+    assert len(measured) == 12
     assert all("peak" in one["notes"] and one["rows"] == 20_000 for one in measured)
     assert "2,000 matches of 2,000 queries" in measured[-1]["notes"]
 

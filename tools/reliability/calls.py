@@ -536,6 +536,7 @@ def _openings() -> Iterator[Call]:
     for verify in VERIFY:
         yield Call("open", {"mode": "r", "verify": verify}, mode="", answer=opened)
     yield Call("open", {"mode": "w"}, on="abandoned", mode="", answer=opened)
+    yield Call("open", {"mode": "w", "wait_s": 0.01}, mode="", answer=opened)
     for apply in (False, True):
         yield Call("repair", {"apply": apply}, on="wrecked", mode="", answer=mended)
         yield Call("repair", {"apply": apply, "progress": progress}, mode="", answer=mended)

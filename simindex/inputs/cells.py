@@ -1,0 +1,151 @@
+"""Cells of Arrow columns: what they take once they are decoded, and as values of Python.
+
+A column can be far smaller than its cells: a dictionary has one text for many rows, a run one for
+all, and a view may show the same bytes again. So sizes are counted before any cell is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from simindex.inputs.extras import needed
+
+VALUE_BYTES = 64
+"""What a value takes in Python beside its characters."""
+
+FAR_BYTES = 1 << 50
+"""Stands for more than any memory."""
+
+Sizes = npt.NDArray[np.int64]
+
+
+def sizes_of(array: Any) -> Sizes:
+    """Bytes that each cell takes once it is decoded, at least its characters. int64 (n,)."""
+    with needed("reading Parquet and Arrow files", extra="arrow"):
+        import pyarrow as pa
+        from pyarrow import compute, types
+
+    kind, count = array.type, len(array)
+    if isinstance(array, pa.ExtensionArray):
+        return sizes_of(array.storage)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
+        lengths = views[array.offset : array.offset + count, 0]
+        return np.asarray(lengths, np.int64).clip(0) + VALUE_BYTES
+    if _is_text(kind):
+        lengths = compute.binary_length(array)
+        found = compute.fill_null(lengths, 0).to_numpy(zero_copy_only=False)
+        return np.asarray(found, np.int64).clip(0, FAR_BYTES) + VALUE_BYTES
+    if types.is_dictionary(kind):
+        return _taken(sizes_of(array.dictionary), array.indices)
+    if types.is_run_end_encoded(kind):
+        ends = np.asarray(array.run_ends.to_numpy(zero_copy_only=False), np.int64)
+        at = np.searchsorted(ends, np.arange(count) + array.offset, side="right")
+        values = sizes_of(array.values)
+        if not len(values):
+            return _same(count, 0)
+        return np.asarray(values[at.clip(0, len(values) - 1)], np.int64)
+    if types.is_struct(kind):
+        total = _same(count, VALUE_BYTES)
+        for part in array.flatten():
+            total = total + sizes_of(part)
+        return total
+    if types.is_fixed_size_list(kind):
+        # A list of nothing takes no space, whatever its length.
+        if kind.list_size * count > len(array.values):
+            return _same(count, FAR_BYTES)
+        each = kind.list_size * VALUE_BYTES
+        if count and kind.list_size:
+            inner = sizes_of(array.values)[array.offset * kind.list_size :]
+            each = inner[: count * kind.list_size].reshape(count, -1).sum(axis=1) + each
+            return np.asarray(each, np.int64)
+        return _same(count, VALUE_BYTES + each)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+        inner = sizes_of(array.values if not types.is_map(kind) else _entries(array))
+        return _between(inner, offsets[:-1], offsets[1:])
+    if hasattr(array, "sizes"):  # views of lists
+        starts = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+        lengths = np.asarray(array.sizes.to_numpy(zero_copy_only=False), np.int64)
+        return _between(sizes_of(array.values), starts, starts + lengths)
+    if types.is_union(kind):
+        return _same(count, FAR_BYTES)
+    return _same(count, VALUE_BYTES + (kind.byte_width if types.is_fixed_size_binary(kind) else 0))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(
+        test(kind) for test in (
+            types.is_string, types.is_large_string, types.is_binary, types.is_large_binary,
+        )
+    )
+
+
+def _entries(array: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+
+
+def _same(count: int, size: int) -> Sizes:
+    return np.full(count, size, np.int64)
+
+
+def _taken(sizes: Sizes, indices: Any) -> Sizes:
+    at = np.asarray(indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    if not len(sizes):
+        return _same(len(at), VALUE_BYTES)
+    # One out of range is found when the cells are validated.
+    return np.asarray(sizes[at.clip(0, len(sizes) - 1)], np.int64)
+
+
+def _between(sizes: Sizes, starts: Sizes, ends: Sizes) -> Sizes:
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes.clip(0, FAR_BYTES >> 20))])
+    last = len(sums) - 1
+    found: Sizes = sums[ends.clip(0, last)] - sums[starts.clip(0, last)]
+    return np.asarray(found.clip(0) + VALUE_BYTES * (1 + (ends - starts).clip(0)), np.int64)
+
+
+def slices(sizes: Sizes, most_bytes: int, most_rows: int) -> Iterator[tuple[int, int]]:
+    """Spans of rows that take no more together, or a row alone that does."""
+    sums = np.cumsum(sizes)
+    start, before = 0, 0
+    while start < len(sizes):
+        end = int(np.searchsorted(sums, before + most_bytes, side="right"))
+        end = min(max(end, start + 1), start + most_rows)
+        yield start, end
+        start, before = end, int(sums[end - 1])
+
+
+def values_of(column: Any) -> list[Any]:
+    """The cells of a column; those that Python has no value for as text, or None.
+
+    Such are times beyond the year 9999 or of nanoseconds.
+    """
+    from pyarrow import ArrowException
+
+    try:
+        return list(column.to_pylist())
+    except (ArrowException, ValueError, OverflowError, ImportError):
+        return [_value(cell) for cell in column]
+
+
+def _value(cell: Any) -> Any:
+    import pyarrow as pa
+
+    refused = (pa.ArrowException, ValueError, OverflowError, ImportError)
+    try:
+        return cell.as_py()
+    except refused:
+        pass
+    try:
+        text = str(cell.cast(pa.string()).as_py())
+    except refused:
+        return None
+    return text.replace(" ", "T", 1) if pa.types.is_timestamp(cell.type) else text

@@ -1,0 +1,86 @@
+"""What cells of Arrow columns take once they are decoded, however small the column is."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simindex.inputs.cells import FAR_BYTES, sizes_of, slices, values_of
+
+TEXTS = ["a", None, "five5", "a text of some words", ""]
+
+COLUMNS = {
+    "text": pa.array(TEXTS), "large": pa.array(TEXTS, pa.large_string()),
+    "view": pa.array(TEXTS).cast(pa.string_view()),
+    "binary": pa.array([None if one is None else one.encode() for one in TEXTS]),
+    "dictionary": pa.array(TEXTS).dictionary_encode(),
+    "runs": pa.RunEndEncodedArray.from_arrays(
+        pa.array([2, 5], pa.int32()), pa.array(["a text of some words", "b"])
+    ),
+    "list": pa.array([["a", "bc"], None, [], ["a text"], [None]]),
+    "struct": pa.array([{"a": "one", "n": 1}, None, {"a": "a text"}, {}, {"a": ""}]),
+    "map": pa.array([[("k", "v")], None, [], [("a", "text"), ("b", "c")], []],
+                    pa.map_(pa.string(), pa.string())),
+    "number": pa.array([1, None, 3, 4, 5]),
+}
+
+
+def characters(value: Any) -> int:
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(characters, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(characters, value))
+    return 0
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("start", [0, 2])
+def test_no_cell_is_larger_than_it_is_counted(name: str, start: int) -> None:
+    column = COLUMNS[name].slice(start)
+    sizes = sizes_of(column)
+    held = [characters(value) for value in column.to_pylist()]
+    assert len(sizes) == len(held)
+    assert all(size >= least for size, least in zip(sizes.tolist(), held, strict=True))
+    assert int(sizes.max()) < 2000
+
+
+def test_a_small_column_of_large_cells_is_counted_in_full() -> None:
+    text = "x" * 1_000_000
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 1000, pa.int32()), pa.array([text]))
+    assert int(sizes_of(column).sum()) >= 1_000_000_000
+
+
+@given(st.lists(st.integers(0, 50), max_size=20), st.integers(1, 60), st.integers(1, 8))
+def test_slices_hold_every_row_and_no_more_than_may_be(
+    sizes: list[int], most_bytes: int, most_rows: int
+) -> None:
+    import numpy as np
+
+    spans = list(slices(np.array(sizes, np.int64), most_bytes, most_rows))
+    assert [row for start, end in spans for row in range(start, end)] == list(range(len(sizes)))
+    for start, end in spans:
+        assert end - start <= most_rows
+        assert end - start == 1 or sum(sizes[start:end]) <= most_bytes
+
+
+def test_values_that_python_has_none_of_are_texts() -> None:
+    far = pa.array([0, 400_000_000_000, None], pa.timestamp("s"))
+    first, other, nothing = values_of(far)
+    assert first == datetime(1970, 1, 1) and nothing is None
+    assert isinstance(other, str) and "T" in other
+    fine = values_of(pa.array([1], pa.timestamp("ns")))
+    assert str(fine[0]).startswith("1970-01-01")
+
+
+def test_a_union_is_never_small() -> None:
+    union = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array(["a", "b"])])
+    assert sizes_of(union).tolist() == [FAR_BYTES] * 2
+    assert sys.maxsize > FAR_BYTES
