@@ -32,6 +32,11 @@ def whole(value: object) -> int | None:
         return None
 
 
+def is_seconds(value: object) -> TypeGuard[float]:
+    """Whether a caller gave a time from 0 on, in seconds."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
 def require(held: bool, option: str, found: object, expected: str) -> None:
     """Raises InvalidOption, naming the option, what was found and what to give, unless `held`."""
     if not held:

@@ -20,7 +20,7 @@ from simindex.cli.account import met
 from simindex.cli.choices import Reading
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, characters_of, chunks
 from simindex.cli.console import say
-from simindex.cli.existing import Existing
+from simindex.cli.existing import Existing, kind_of_names
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent
 from simindex.cli.recipes import Prepared
@@ -174,9 +174,7 @@ class Rows:
         intake.bits = bits
         if append:
             with simindex.open(without, "r") as index:
-                intake.bits, rows.keys = index.options.bits, index.options.keys
-                if rows.keys is None and len(index):
-                    rows.keys = False
+                intake.bits, rows.keys = index.options.bits, kind_of_names(index)
                 rows.others = "those of the index"
                 rows.unchecked = index.recipe is not None
         return rows

@@ -138,6 +138,12 @@ class Existing:
         )
 
 
+def kind_of_names(index: simindex.Index) -> Any:
+    """What its rows are named by, as the option `keys`; None while no row has decided it."""
+    kind = index.options.keys
+    return False if kind is None and len(index) else kind
+
+
 def own_name(index: simindex.Index, key: str, row: Any) -> tuple[str, bool]:
     """The name of a record without an id, and whether the index has its fingerprint under it.
 

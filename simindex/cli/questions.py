@@ -62,7 +62,11 @@ class Asking:
                 )
         for path in self.others:
             with simindex.open(path, "r") as other:
-                require_alike(self.index, self.name, other, path)
+                require_alike(
+                    self.index, self.name, other, path,
+                    instead=f"give the files of {path} instead, as in `simindex query {self.name} "
+                    "FILES`, or ",
+                )
 
     def batches(self) -> Iterator[Questions]:
         """Names and rows, in the order of the module's list."""
@@ -96,9 +100,13 @@ class Asking:
 
 
 def require_alike(
-    index: simindex.Index, name: str, other: simindex.Index, others_name: str
+    index: simindex.Index, name: str, other: simindex.Index, others_name: str, *,
+    instead: str = "",
 ) -> None:
-    """Refuses to compare rows of two indexes whose fingerprints differ in width or recipe."""
+    """Refuses to compare rows of two indexes whose fingerprints differ in width or recipe.
+
+    If they have learned from other documents alone, the remedy begins with what to do `instead`.
+    """
     bits, others = index.options.bits, other.options.bits
     if bits != others:
         raise InvalidOption(
@@ -114,9 +122,7 @@ def require_alike(
         raise RecipeMismatch(
             f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
             "fingerprints cannot be compared",
-            remedy=f"give the files of {others_name} instead, as in `simindex query {name} FILES`, "
-            f"or build {others_name} again with --recipe {name}" if learned else
-            f"build {others_name} again with --recipe {name}",
+            remedy=f"{instead if learned else ''}build {others_name} again with --recipe {name}",
             differences=differences,
         ) from error
 

@@ -19,6 +19,7 @@ from simindex.cli.account import met, named_by
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import Reading, collected
 from simindex.cli.console import say
+from simindex.cli.existing import kind_of_names
 from simindex.cli.learning import (
     FIRST_DOCUMENTS,
     Lesson,
@@ -27,7 +28,7 @@ from simindex.cli.learning import (
 )
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Extent
-from simindex.cli.wording import OPTIONS
+from simindex.cli.wording import OPTIONS, with_remark
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.index.first_texts import recipe_of_texts
 from simindex.inputs import Document, Intake, rereadable
@@ -224,13 +225,13 @@ def first_given(
 
 def require_text_keys(index: simindex.Index, path: str | Path) -> None:
     """Raises InvalidOption for an index whose rows cannot be named as documents are."""
-    keys = index.options.keys
-    if keys is False or keys == "bytes" or (keys is None and len(index)):
+    keys = kind_of_names(index)
+    if keys is False or keys == "bytes":
         raise InvalidOption(
             f"{path} names its rows by {'keys of bytes' if keys else 'ids'}, and documents need "
             "text keys",
             remedy="name an index with text keys, such as `simindex build` makes",
-            path=str(path), found=keys, expected="str",
+            path=str(path), found=index.options.keys, expected="str",
         )
 
 
@@ -240,7 +241,7 @@ def told_in_full(left: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise type(error)(f"{error.what}; {left}", remedy=error.remedy, **error.data) from error
+        raise with_remark(error, left) from error
     except KeyboardInterrupt as error:
         raise Interrupted(f"interrupted: {left}") from error
 

@@ -42,6 +42,14 @@ _ENGINE = (
 """Words of the engine in what is found in an index; names of files and folders stay."""
 
 
+def with_remark(
+    error: SimindexError, remark: str, *, remedy: str | None = None
+) -> SimindexError:
+    """The same error, which also says what is left of a run; with another remedy if one is given.
+    """
+    return type(error)(f"{error.what}; {remark}", remedy=remedy or error.remedy, **error.data)
+
+
 def told(error: SimindexError) -> str:
     """What happened and what to do, in the words of the shell."""
     return worded(str(error), error)

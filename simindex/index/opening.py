@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from simindex.checks import require
+from simindex.checks import is_seconds, require
 from simindex.errors import IndexExists, IndexLocked
 from simindex.index.handle import Mode
 from simindex.index.index import Index
@@ -73,7 +73,8 @@ def open(
     """
     directory = checked_call(path, mode, options, verify)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
-    deadline, pause_s = time.monotonic() + _seconds(wait_s), FIRST_PAUSE_S
+    require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")
+    deadline, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S
     while True:
         try:
             return _opened(directory, mode, options, overwrite, refresh, verify)
@@ -101,10 +102,3 @@ def _opened(
             if mode == "n" or not exists(directory):
                 raise
     return Index(directory, mode, options=options, refresh=refresh, verify=verify)
-
-
-def _seconds(wait_s: object) -> float:
-    valid = isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool) and wait_s >= 0
-    require(valid, "wait_s", wait_s, "a number of seconds, 0 or more")
-    assert isinstance(wait_s, (int, float))
-    return float(wait_s)

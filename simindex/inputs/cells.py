@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from simindex.inputs.extras import needed
-
 VALUE_BYTES = 64
 """What a value takes in Python beside its characters."""
 
@@ -25,9 +23,8 @@ Sizes = npt.NDArray[np.int64]
 
 def sizes_of(array: Any) -> Sizes:
     """Bytes that each cell takes once it is decoded, at least its characters. int64 (n,)."""
-    with needed("reading Parquet and Arrow files", extra="arrow"):
-        import pyarrow as pa
-        from pyarrow import compute, types
+    import pyarrow as pa
+    from pyarrow import compute, types
 
     kind, count = array.type, len(array)
     if isinstance(array, pa.ExtensionArray):

@@ -68,7 +68,9 @@ def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
         texts = [leaves[at].path for at in read if leaves[at].physical_type == "BYTE_ARRAY"]
         file_bytes = opened.seek(0, SEEK_END)
         opened.seek(0)
-        file = parquet.ParquetFile(opened, page_checksum_verification=True, read_dictionary=texts)
+        file = parquet.ParquetFile(
+            opened, metadata=file.metadata, page_checksum_verification=True, read_dictionary=texts
+        )
         return _of_groups(file, columns, read, file_bytes)
 
     yield from _documents(batches, source)

@@ -11,7 +11,6 @@ from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
-from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
@@ -25,7 +24,7 @@ from simindex.inputs.formats import (
 )
 from simindex.inputs.made_names import MadeNames
 from simindex.inputs.markup import EXTRACTORS
-from simindex.inputs.required_field import having
+from simindex.inputs.required_field import having, lacks
 from simindex.inputs.streams import (
     STDIN,
     Unreadable,
@@ -208,7 +207,7 @@ def read(
     name = options.id_field
     yield from documents() if name is None else having(
         documents(), name, "--id-field",
-        lambda document: document.numbered and field_of(document.fields or {}, name) is MISSING,
+        lambda document: document.numbered and lacks(document, name),
     )
 
 

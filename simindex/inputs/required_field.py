@@ -7,14 +7,19 @@ from itertools import islice
 
 from simindex.errors import InvalidInput
 from simindex.inputs.document import Document
-from simindex.inputs.fields import field_names
+from simindex.inputs.fields import MISSING, field_names, field_of
 
 LOOKED_THROUGH = 100
 """First documents of which one must have the field."""
 
 
+def lacks(document: Document, name: str) -> bool:
+    """Whether its record has no field of this name; a text file has none."""
+    return field_of(document.fields or {}, name) is MISSING
+
+
 def having(
-    documents: Iterable[Document], name: str, option: str, lacks: Callable[[Document], bool]
+    documents: Iterable[Document], name: str, option: str, without: Callable[[Document], bool]
 ) -> Iterator[Document]:
     """The documents; InvalidInput if the first LOOKED_THROUGH, or all of fewer, lack a field.
 
@@ -25,7 +30,7 @@ def having(
     held = []
     for document in islice(documents, LOOKED_THROUGH):
         held.append(document)
-        if not lacks(document):
+        if not without(document):
             break
     else:
         if held:

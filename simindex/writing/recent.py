@@ -24,6 +24,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import F32, I64, U64, Bools
+from simindex.checks import is_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
@@ -71,9 +72,7 @@ def nearer(one: Match | None, other: Match | None) -> Match | None:
 
 def check_commit_s(commit_s: object) -> None:
     """Refuses what is not a time with InvalidOption."""
-    if commit_s is None or (
-        isinstance(commit_s, (int, float)) and not isinstance(commit_s, bool) and commit_s >= 0
-    ):
+    if commit_s is None or is_seconds(commit_s):
         return
     raise InvalidOption(
         f"commit_s={commit_s!r} is not a time in seconds",

@@ -21,6 +21,14 @@ def index(tmp_path: Path) -> Any:
         yield opened
 
 
+def refused(index: Any, *asked: Any, **like: Any) -> InvalidOption | None:
+    try:
+        require_agreement(index, "i.sim", *asked, **like)
+    except InvalidOption as error:
+        return error
+    return None
+
+
 @pytest.mark.parametrize(
     ("recipe", "options"),
     [
@@ -31,8 +39,8 @@ def index(tmp_path: Path) -> Any:
 def test_the_same_options_are_accepted(
     index: Any, recipe: dict[str, Any], options: dict[str, Any]
 ) -> None:
-    require_agreement(index, "i.sim", recipe, options)
-    require_agreement(index, "i.sim", {}, {}, like=MADE)
+    assert refused(index, recipe, options) is None
+    assert refused(index, {}, {}, like=MADE) is None
 
 
 @pytest.mark.parametrize(
@@ -48,12 +56,11 @@ def test_the_same_options_are_accepted(
 def test_another_option_is_refused_with_what_the_index_has(
     index: Any, recipe: dict[str, Any], options: dict[str, Any], has: str, typed: str
 ) -> None:
-    with pytest.raises(InvalidOption) as caught:
-        require_agreement(index, "i.sim", recipe, options)
-    assert f"it has {has}" in caught.value.what
-    assert f"leave out {typed}" in str(caught.value.remedy)
+    error = refused(index, recipe, options)
+    assert error is not None
+    assert f"it has {has}" in error.what
+    assert f"leave out {typed}" in str(error.remedy)
 
 
 def test_another_recipe_is_refused_as_a_whole(index: Any) -> None:
-    with pytest.raises(InvalidOption, match="leave out --recipe"):
-        require_agreement(index, "i.sim", {}, {}, like=simindex.Recipe())
+    assert "leave out --recipe" in str(refused(index, {}, {}, like=simindex.Recipe()))

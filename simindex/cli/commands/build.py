@@ -46,6 +46,7 @@ from simindex.cli.recipes import (
     stored_recipe,
     told_in_full,
 )
+from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
 from simindex.index.first_texts import awaits_recipe
 from simindex.inputs import require_inputs
@@ -225,7 +226,7 @@ def build(
             raise
         remark = run.abandon()
         remedy = error.remedy and error.remedy.removesuffix(LAST_COMMIT)
-        raise type(error)(f"{error.what}; {remark}", remedy=remedy, **error.data) from error
+        raise with_remark(error, remark, remedy=remedy) from error
     run.report(as_json, quiet)
 
 

@@ -21,10 +21,12 @@ import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, output_options, structures_option
 from simindex.cli.console import count, duration, emit, say
-from simindex.cli.existing import CHOICES, Choice
+from simindex.cli.existing import CHOICES, Choice, kind_of_names
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
+from simindex.cli.questions import require_alike
+from simindex.cli.wording import with_remark
 from simindex.errors import (
     IndexExists,
     InvalidInput,
@@ -113,9 +115,7 @@ def merge(
         except KeyboardInterrupt as error:
             raise Interrupted(f"interrupted: {_left(made)}") from error
         except SimindexError as error:
-            raise type(error)(
-                f"{error.what}; {_left(made)}", remedy=error.remedy, **error.data
-            ) from error
+            raise with_remark(error, _left(made)) from error
         origins = {origin_of(index) for index in indexes} - {None}
     if as_json:
         emit({
@@ -191,32 +191,19 @@ def _require_alike(paths: Sequence[str], indexes: Sequence[simindex.Index]) -> N
         if real in seen:
             raise InvalidInput(f"{path} is named twice", remedy="name it once", path=path)
         seen.add(real)
-        if index.options.bits != first.options.bits:
+        require_alike(first, paths[0], index, path)
+        if (first.recipe is None) is not (index.recipe is None):
             raise RecipeMismatch(
-                f"{paths[0]} has fingerprints of {first.options.bits} bits, and {path} of "
-                f"{index.options.bits}", remedy="build one of them again", path=path,
+                f"the fingerprints of {paths[0]} and {path} cannot be compared: one of them stores "
+                "no recipe",
+                remedy="build one of them again", path=path,
             )
-        mine, theirs = first.recipe, index.recipe
-        if mine != theirs:
-            differing = (
-                "one of them stores no recipe" if mine is None or theirs is None
-                else "their recipes differ in " + ", ".join(mine.differences(theirs))
-            )
-            raise RecipeMismatch(
-                f"{paths[0]} and {path} have fingerprints that cannot be compared: {differing}",
-                remedy="build one of them again, with --recipe and the other one", path=path,
-            )
-        kinds = [_kind(one) for one in (first, index)]
+        kinds = [kind_of_names(one) for one in (first, index)]
         if kinds[0] != kinds[1]:
             raise InvalidOption(
                 f"{paths[0]} names its rows by {KINDS[kinds[0]]}, and {path} by {KINDS[kinds[1]]}",
                 remedy="build one of them again", path=path,
             )
-
-
-def _kind(index: simindex.Index) -> Any:
-    kind = index.options.keys
-    return False if kind is None and len(index) else kind
 
 
 def _left(made: NewIndex) -> str:

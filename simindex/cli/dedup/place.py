@@ -33,6 +33,7 @@ from simindex.cli.recipes import (
     recipe_of_documents,
     told_in_full,
 )
+from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
@@ -95,9 +96,7 @@ class Place:
         except SimindexError as error:
             if not self.lasting:
                 raise
-            raise type(error)(
-                f"{error.what}; {self._left()}", remedy=error.remedy, **error.data
-            ) from error
+            raise with_remark(error, self._left()) from error
         except OSError as error:
             left = self._left()
             if self.lasting and not isinstance(error, BrokenPipeError):

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from simindex.cli.console import count, say
 from simindex.inputs import BadRecord, Document, Intake
 from simindex.inputs.fields import MISSING, field_names, field_of
-from simindex.inputs.required_field import having
+from simindex.inputs.required_field import having, lacks
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
@@ -149,8 +149,7 @@ class Keep:
             yield from documents
             return
         yield from having(
-            documents, self.field, "--date-field",
-            lambda document: field_of(document.fields or {}, self.field) is MISSING,
+            documents, self.field, "--date-field", lambda document: lacks(document, self.field)
         )
 
     def ranked(self, documents: Iterable[Document], intake: Intake) -> Iterator[Document]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,22 @@ import simindex
 Run = Callable[..., Any]
 
 
-def test_compaction_leaves_one_segment_without_dead_rows(
-    run: Run, objects: Any
-) -> None:
+@contextmanager
+def small_files() -> Iterator[simindex.Index]:
+    """The index i.sim, with ten rows in five files, which the block may change."""
     options = simindex.IndexOptions(keys="str", batch_rows=8, min_merge=0)
     with simindex.open("i.sim", "n", options=options) as index:
         for first in range(0, 10, 2):
             values = np.arange(first, first + 2, dtype=np.uint64)
             index.append(values, keys=[f"k{value}" for value in values])
             index.commit()
+        yield index
+
+
+def test_compaction_leaves_one_segment_without_dead_rows(
+    run: Run, objects: Any
+) -> None:
+    with small_files() as index:
         index.delete(keys=["k1"])
     (answer,) = objects(run("compact", "i.sim", "--full", "--json").stdout)
     assert (answer["segments_before"], answer["segments"]) == (5, 1)
@@ -35,12 +43,7 @@ def test_compaction_leaves_one_segment_without_dead_rows(
 
 def test_what_was_done_is_told_of_files_and_live_rows(run: Run) -> None:
     """Deleted rows are no rows that became a file, and are told of where they stay."""
-    options = simindex.IndexOptions(keys="str", batch_rows=8, min_merge=0)
-    with simindex.open("i.sim", "n", options=options) as index:
-        for first in range(0, 10, 2):
-            values = np.arange(first, first + 2, dtype=np.uint64)
-            index.append(values, keys=[f"k{value}" for value in values])
-            index.commit()
+    with small_files() as index:
         index.compact(full=True)
         index.delete(keys=["k1"])
     told = run("compact", "i.sim").stderr

@@ -137,7 +137,8 @@ def test_indexes_that_differ_are_refused(run: Run, tmp_path: Path) -> None:
     numbered("ids.sim", [1])
     numbered("more.sim", [1])
     for path, code, said in (
-        ("other.sim", 2, "their recipes differ in seed"), ("wide.sim", 2, "of 128"),
+        ("other.sim", 2, "another recipe than a.sim (seed 1 instead of 0)"),
+        ("wide.sim", 2, "of 128"),
         ("raw.sim", 2, "one of them stores no recipe"), ("./a.sim", 4, "is named twice"),
     ):
         refused = run("merge", "a.sim", path, "-o", "c.sim", code=code).stderr
