@@ -135,7 +135,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`__version__`, from the package's metadata, which take a fifth of the import to read."""
+    """`__version__`, from the package's metadata: reading them would slow every import."""
     if name != "__version__":
         raise AttributeError(f"module 'simindex' has no attribute {name!r}")
     from importlib.metadata import version

@@ -45,6 +45,6 @@ class RepeatedIds:
             has = "has" if repeated == 1 else "have"
             yield (
                 f"{count(repeated, 'document')} {has} the id of an earlier one, {other:,} of them "
-                "another text: one id is one document, so these are no near-duplicates of each "
-                "other; --id-field names another field"
+                "another text: documents with one id count as one, so they are not listed as "
+                "near-duplicates of each other; --id-field chooses another field for the id"
             )

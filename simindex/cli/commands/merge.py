@@ -217,10 +217,9 @@ def _say(
 ) -> None:
     left = ""
     if union.left_out:
-        which = "last" if union.on_existing == "replace" else "first"
+        which = "a later" if union.on_existing == "replace" else "an earlier"
         left = (
-            f", without {count(union.left_out, 'row')} of documents that the {which} of several "
-            "indexes gave"
+            f"; left out {count(union.left_out, 'row')} of documents that {which} index has, too"
         )
     say(
         f"copied {count(len(paths), 'index', 'indexes')} in {duration(seconds)}; {path} holds "
