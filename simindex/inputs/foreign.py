@@ -133,6 +133,18 @@ def _xml(suffix: str, head: bytes) -> Foreign | None:
     return None
 
 
+def looks_like(head: bytes) -> str:
+    """What a file is by its first bytes, with its article, for a message."""
+    found = foreign("", head, "")
+    if found is not None:
+        return found.what
+    if is_markup(head):
+        return "HTML"
+    if is_binary(head):
+        return "binary data"
+    return "JSON" if is_array(head) or head.lstrip()[:2] in (b'{"', b"{\n", b"{}") else "text"
+
+
 def is_binary(data: bytes) -> bool:
     """Whether the first bytes have a NUL, or more control characters than any text has."""
     head = data[:HEAD_BYTES]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from simindex.inputs.archives import ARC_MAGIC, WARC_MAGIC, read_arc, read_warc
+from simindex.inputs.arc import ARC_MAGIC
+from simindex.inputs.archives import read_arc, read_warc
 from simindex.inputs.columns import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -31,6 +32,7 @@ from simindex.inputs.npy import MAGIC, read_npy
 from simindex.inputs.plain import read_text
 from simindex.inputs.streams import STDIN
 from simindex.inputs.table import read_table
+from simindex.inputs.warc import WARC_MAGIC
 
 AUTO = "auto"
 

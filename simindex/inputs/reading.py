@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
+from simindex.inputs.decompressors import require_zstandard
 from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.fingerprints import Fingerprints
@@ -31,7 +32,6 @@ from simindex.inputs.streams import (
     compression_of,
     first_bytes,
     open_bytes,
-    require_zstandard,
 )
 
 T = TypeVar("T")

@@ -204,7 +204,7 @@ def test_damage_raises_nothing_else(tmp_path: Path, take: Take) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name", "options"),
-    [("fastwarc.warc", "a.warc", {}), ("warcio.archiveiterator", "a.arc", {}),
+    [("fastwarc.warc", "a.warc", {}), ("warcio.recordloader", "a.arc", {}),
      ("resiliparse.parse.encoding", "a.warc", {"html": "raw"})],
 )
 def test_a_missing_package_is_named(

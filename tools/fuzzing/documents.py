@@ -20,7 +20,7 @@ from unittest import mock
 from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
-from simindex.inputs import Intake, ReadOptions, jsonl, read, streams, table
+from simindex.inputs import Intake, ReadOptions, decompressors, jsonl, read, table
 from simindex.records.batch import MAX_KEY_BYTES
 
 STDIN, KEYS, WORDS = "standard input", "list of keys", "list of stop words"
@@ -36,7 +36,7 @@ LIMIT_BYTES = 1 << 12
 
 LIMITS = (
     (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
-    (streams, "LARGE_WINDOW_BYTES", 1 << 11), (streams, "MAX_EXPANSION", 8),
+    (decompressors, "LARGE_WINDOW_BYTES", 1 << 11), (decompressors, "MAX_EXPANSION", 8),
     (delete, "MAX_KEY_BYTES", 64), (delete, "DELETED_AT_ONCE", 4),
     (delete, "DELETED_LENGTH", 64), (recipes, "MOST_HEADER_BYTES", 512),
 )
