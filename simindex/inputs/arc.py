@@ -53,6 +53,7 @@ class ArcRecords(Records):
         with needed("reading ARC archives", extra="web"):
             from warcio.recordloader import ArcWarcRecordLoader
 
+        self._longest = source.limit + MAX_LINES_BYTES
         self._loader: Any = ArcWarcRecordLoader(verify_http=False, arc2warc=False)
 
     def _record_at(self, at: int) -> int:
@@ -70,19 +71,26 @@ class ArcRecords(Records):
             raise Damaged("no record begins where one should")
         self._block_at = block_at = at + found.end()
         stop = block_at + int(found[5])
-        content: Record | Unusable
-        try:
-            content = self._content(at, block_at, found)
-        except Unusable as reason:
-            content = reason
-        window.rewind(max(block_at, window.tell()))
-        while window.end < stop and window.read(CHUNK_BYTES):
-            pass
-        if window.end < stop:
+        long = int(found[5]) > self._longest
+        if not window.fill(min(stop, block_at + self._longest)):
             raise Damaged(f"breaks off: {stop - window.end:,} bytes of its body are missing")
-        return content, self._end(stop, first=window.begins(at, ARC_MAGIC))
+        if long:
+            content = self._content(at, block_at, found)
+            self._block_at = stop
+            if not window.skip(stop):
+                raise Damaged(f"breaks off: {stop - window.end:,} bytes of its body are missing")
+        end = self._end(stop, first=line[0].startswith(ARC_MAGIC))
+        if not long:
+            content = self._content(at, block_at, found)
+        return content, end
 
-    def _content(self, at: int, block_at: int, line: re.Match[bytes]) -> Record:
+    def _content(self, at: int, block_at: int, line: re.Match[bytes]) -> Record | Unusable:
+        try:
+            return self._record(at, block_at, line)
+        except Unusable as reason:
+            return reason
+
+    def _record(self, at: int, block_at: int, line: re.Match[bytes]) -> Record:
         window = self._window
         window.rewind(at)
         lines = _Lines(window)

@@ -25,7 +25,7 @@ from simindex.inputs.window import Window
 
 HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
 
-MORE_BYTES = 1 << 20
+MORE_BYTES = 1 << 21
 """Of an archive that are held in addition to the longest record: headers, and what was read ahead.
 """
 

@@ -29,7 +29,7 @@ from simindex.inputs.records import (
     Records,
     of_http,
 )
-from simindex.inputs.window import CHUNK_BYTES, Window
+from simindex.inputs.window import Window
 
 WARC_MAGIC = b"WARC/"
 
@@ -98,44 +98,48 @@ class WarcRecords(Records):
         super().__init__(window, source)
         self._records: Iterator[Any] = iter(())
         self._moves = -1
-        self._agrees: bool | None = None
-        """Whether the last record has the digest that it states; None where none was compared."""
+        self._longest = source.limit + MAX_HTTP_BYTES
 
     def _read(self, at: int) -> tuple[Record | Unusable, int]:
+        # Where a block ends is looked at before it is copied: many records that each claim to be
+        # long cost no more than what they are.
         window = self._window
         self._block_at = block_at = self._head_end(at)
         found = self._next(at)
         size: int = found.content_length
-        self._agrees = None
-        content: Record | Unusable
-        try:
-            content = self._content(found, at, block_at)
-        except Unusable as reason:
-            if isinstance(reason, Damaged):
-                raise
-            content = reason
         stop = block_at + size
-        self._pass(found, block_at, stop)
-        window.fill(stop + len(_NEXT))
-        if window.begins(stop, _NEXT):
-            return content, stop + len(END)
-        return content, self._end(block_at, stop, content)
+        long = size > self._longest
+        if not window.fill(block_at + (self._longest if long else size)):
+            raise Damaged(
+                f"breaks off: {window.end - block_at:,} of {size:,} bytes of its body are there"
+            )
+        if long:
+            content = self._content(found, at, block_at)
+            self._block_at = stop
+            if not window.skip(stop):
+                raise Damaged(f"breaks off: {stop - window.end:,} bytes of its body are missing")
+        goes_on = window.begins(stop, _NEXT)
+        end = stop + len(END) if goes_on else self._end(found, block_at, stop)
+        if not long:
+            content = self._content(found, at, block_at)
+        return content, end
 
     def _head_end(self, at: int) -> int:
         """Where the block of the record there begins."""
         window = self._window
-        if not window.begins(at, _VERSIONS) and not _VERSION.match(
-            first := window.look(at, _VERSION_BYTES)
-        ):
+        end = window.find(END, at, MAX_HEAD_BYTES)
+        if window.begins(at, _VERSIONS):
+            if end >= 0:  # an empty line before it, of line feeds only, is told by their number
+                return end + len(END)
+        else:
+            first = window.look(at, _VERSION_BYTES)
             if len(first) < _VERSION_BYTES and WARC_MAGIC.startswith(first[: len(WARC_MAGIC)]):
                 raise Damaged("truncated: the file ends within the headers of a record")
-            raise Damaged("no record begins where one should")
-        end = window.find(END, at, MAX_HEAD_BYTES)
+            if not _VERSION.match(first):
+                raise Damaged("no record begins where one should")
         other = window.find(b"\n\n", at, MAX_HEAD_BYTES if end < 0 else end - at)
-        if other >= 0:
-            return other + 2
-        if end >= 0:
-            return end + len(END)
+        if other >= 0 or end >= 0:
+            return other + 2 if other >= 0 else end + len(END)
         if window.end - at < MAX_HEAD_BYTES:
             raise Damaged("truncated: the file ends within the headers of a record")
         raise Damaged(f"headers longer than {MAX_HEAD_BYTES:,} bytes")
@@ -147,7 +151,7 @@ class WarcRecords(Records):
         try:
             found = next(self._records, None)
         except BaseException as error:
-            raise _as_damage(error, "damaged headers") from error
+            raise _as_damage(error, "damaged headers", Damaged) from error
         if found is None or found.stream_pos != at:
             raise Damaged("no record begins where one should")
         return found
@@ -165,15 +169,21 @@ class WarcRecords(Records):
             max_header_len=MAX_HEAD_BYTES,
         ))
 
-    def _content(self, found: Any, at: int, block_at: int) -> Record:
+    def _content(self, found: Any, at: int, block_at: int) -> Record | Unusable:
+        try:
+            return self._record(found, at, block_at)
+        except Unusable as reason:
+            return reason
+
+    def _record(self, found: Any, at: int, block_at: int) -> Record:
         """The record, with its body if it may be a document."""
         items = found.headers.items()
         headers = {_NAMES[name]: value for name, value in items}
         if self._window.count(b"\n", at, block_at) != len(items) + 2:
-            self._require_fields(at, block_at)
+            self._require_fields(at, block_at)  # lines that fastwarc passed over, or joined
         length = headers.get("Content-Length", "")
         if not (length.isascii() and length.isdecimal()) or int(length) != found.content_length:
-            raise Damaged("has no Content-Length: the record is damaged, or cut")
+            raise Unusable("has no Content-Length: the record is damaged, or cut")
         kind = headers.get("WARC-Type", "").lower()
         given = headers.get("Content-Type", "").lower()
         if not kind:
@@ -186,18 +196,19 @@ class WarcRecords(Records):
             return Record(at, kind, headers, given)
         if "\ufffd" in uri:
             raise Unusable(f"damaged headers: {URI} is not UTF-8")
-        compared = not self._window.checked and "WARC-Truncated" not in headers
-        if compared and self._is_comparable(found, headers.get("WARC-Block-Digest")):
-            self._agrees = found.verify_block_digest()
-            if not self._agrees:
+        block, payload = headers.get("WARC-Block-Digest"), headers.get("WARC-Payload-Digest")
+        if self._window.checked or size > self._source.limit or "WARC-Truncated" in headers:
+            block = payload = None
+        elif block is not None and _DIGEST.fullmatch(block):
+            payload = None
+            if not found.verify_block_digest():
                 raise Unusable("damaged: its digest is not the one in its headers")
         http = None
         if kind == "response" and given.startswith("application/http"):
             http = _http_headers(found)
             if (
-                compared and self._agrees is None
+                payload is not None and _DIGEST.fullmatch(payload)
                 and not (http.get("Transfer-Encoding") or http.get("Content-Encoding"))
-                and self._is_comparable(found, headers.get("WARC-Payload-Digest"))
                 and not found.verify_payload_digest()
             ):
                 raise Unusable("damaged: the digest of its body is not the one in its headers")
@@ -210,12 +221,6 @@ class WarcRecords(Records):
         self._require_http(http.status_code, block_at, block_at + size - found.content_length, body)
         return of_http(at, kind, headers, http.get, http.status_code, body)
 
-    def _is_comparable(self, found: Any, stated: str | None) -> bool:
-        return (
-            stated is not None and found.content_length <= self._source.limit
-            and _DIGEST.fullmatch(stated) is not None
-        )
-
     def _require_fields(self, at: int, block_at: int) -> None:
         """Unusable where there are other lines than headers, and those that go on with one."""
         head = self._window.look(at, block_at - at)
@@ -223,40 +228,19 @@ class WarcRecords(Records):
         if fields is None or fields.end() < len(head.rstrip(b"\r\n")):
             raise Unusable("damaged headers")
 
-    def _pass(self, found: Any, block_at: int, stop: int) -> None:
-        """Reads over what is left of a block, so that what follows it can be looked at."""
-        window = self._window
-        while window.end < stop:
-            try:
-                part = found.reader.read(CHUNK_BYTES)
-            except BaseException as error:
-                raise _as_damage(error, "damaged") from error
-            if part:
-                continue
-            window.moves += 1  # fastwarc took the block for shorter
-            while window.end < stop and window.read(CHUNK_BYTES):
-                pass
-            if window.end < stop:
-                there = window.end - block_at
-                raise Damaged(
-                    f"breaks off: {there:,} of {stop - block_at:,} bytes of its body are there"
-                )
-
-    def _end(self, block_at: int, stop: int, content: Record | Unusable) -> int:
+    def _end(self, found: Any, block_at: int, stop: int) -> int:
         """Goes over the empty lines behind a block; Damaged where its length cannot be right.
 
         At the end of the file they may be missing, unless they may be in the block.
         """
-        window, same = self._window, self._agrees is True
+        window = self._window
         end = window.look(stop, len(END))
         if end == END:
             after = window.skip_newlines(stop + len(END))
-            if not same and not self._goes_on(after):
+            if not self._goes_on(after):
                 raise Damaged("damaged: its length, or what follows it, is wrong")
             return after
         newlines = end[: len(end) - len(end.lstrip(b"\r\n"))]
-        if same:  # then other bytes that follow are damage of their own
-            return window.skip_newlines(stop)
         ends_here = window.ended and newlines == end and END.startswith(end)
         if ends_here and window.error is not None:
             raise Damaged("breaks off")
@@ -264,8 +248,8 @@ class WarcRecords(Records):
             if self._goes_on(stop + 2):
                 return window.skip_newlines(stop + 2)
         elif ends_here and (
-            (isinstance(content, Record) and content.kind not in DOCUMENTS)
-            or stop == block_at or window.look(stop - 1, 1) not in (b"\r", b"\n")
+            stop == block_at or window.look(stop - 1, 1) not in (b"\r", b"\n")
+            or (found.headers.get("WARC-Type") or "").lower() not in DOCUMENTS
         ):
             return window.end
         raise Damaged("damaged: its length is not that of its body")
@@ -291,14 +275,14 @@ def _http_headers(found: Any) -> Any:
         http = found.http_headers
         status = None if http is None else http.status_code
     except BaseException as error:
-        raise _as_damage(error, "damaged headers of HTTP", Unusable) from None
+        raise _as_damage(error, "damaged headers of HTTP") from None
     if status is None:
         raise Unusable("damaged headers of HTTP: no status")
     return http
 
 
 def _as_damage(
-    error: BaseException, what: str, kind: type[Unusable] = Damaged
+    error: BaseException, what: str, kind: type[Unusable] = Unusable
 ) -> BaseException:
     """What fastwarc raised as damage, if it is: its panics are no exceptions to Python."""
     panic = type(error).__name__ == "PanicException"

@@ -74,6 +74,15 @@ class Window:
                 return False
         return True
 
+    def skip(self, stop: int) -> bool:
+        """The same, but what comes before is not held, and the library begins anew."""
+        self.moves += 1
+        while self.end < stop:
+            self._fed = self.keep = self.end
+            if not self._more():
+                return False
+        return True
+
     def look(self, at: int, size: int) -> bytes:
         """Bytes from a place on, which is held; fewer where the stream ends."""
         if at + size > self.end:
@@ -110,6 +119,11 @@ class Window:
         """
         at = max(at, self.start)
         self.moves += 1
+        if at > self._part_at:
+            found = pattern.search(self._part, at - self._part_at)
+            if found is not None and found.end() < len(self._part):
+                self._fed = self.keep = self._part_at + found.start()
+                return self.keep
         while True:
             # A byte more in front, which may have to be a line feed.
             before = min(1, at - self.start)

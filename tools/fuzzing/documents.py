@@ -75,6 +75,11 @@ def repair(data: bytes) -> bytes:
     """A .gz whose members end in checksum and size of what they hold, as far as they inflate."""
     if not data or not (_kind(data).endswith(".gz") or data[1:3] == b"\x1f\x8b"):
         return data
+    return with_checksums(data)
+
+
+def with_checksums(data: bytes) -> bytes:
+    """The same of a byte and a .gz."""
     made, rest = [data[:1]], data[1:]
     while rest:
         inflater = zlib.decompressobj(-15)
