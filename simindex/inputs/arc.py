@@ -24,7 +24,7 @@ from simindex.inputs.window import CHUNK_BYTES, Window
 
 ARC_MAGIC = b"filedesc://"
 
-MAX_LINE_BYTES = 1 << 16
+MAX_LINE_BYTES = 1 << 14
 """Longest line of headers."""
 
 MAX_LINES_BYTES = 1 << 18
@@ -43,9 +43,10 @@ class ArcRecords(Records):
 
     what = "an ARC file"
     start = re.compile(
-        rb"(?:\A|(?<=\n))[A-Za-z][A-Za-z0-9+.-]{0,20}+:[^\n]{0,4096} [0-9A-Fa-f.:-]{1,60} "
-        rb"[0-9]{8,17} [^\n]{0,512}?[0-9]{1,18}\r?\n"
+        rb"\n([A-Za-z][A-Za-z0-9+.-]{0,20}+:[^\n]{0,4096} [0-9A-Fa-f.:-]{1,60} "
+        rb"[0-9]{8,17} [^\n]{0,512}?[0-9]{1,18}\r?\n)"
     )
+    before = b"\n"
     reach = 6000
 
     def __init__(self, window: Window, source: Source) -> None:
@@ -98,7 +99,8 @@ class ArcRecords(Records):
             found = self._loader.parse_record_stream(lines, known_format="arc")
             http = found.http_headers
             body_at = window.tell()
-            body = found.raw_stream.read(self._source.limit + 1)
+            long = found.raw_stream.limit > self._source.limit
+            body = found.raw_stream.read(1 if long else None)
         except Unusable:
             raise
         except Exception as error:  # it checks little, so that its parts raise whatever they do
@@ -116,12 +118,12 @@ class ArcRecords(Records):
             return Record(at, "warcinfo", headers, "")
         if http is None:
             given = headers["Content-Type"] = line[4].decode("latin-1").partition(" ")[0]
-            return Record(at, "response", headers, *media_type_of(given), body=body)
+            return Record(at, "response", headers, *media_type_of(given), body=body, long=long)
         status = http.get_statuscode()
         if not (http.protocol.startswith("HTTP/") and status.isascii() and status.isdecimal()):
             raise Unusable("damaged headers of HTTP: no status")
         self._require_http(int(status), block_at, body_at, body)
-        return of_http(at, "response", headers, http.get_header, int(status), body)
+        return of_http(at, "response", headers, http.get_header, int(status), body, long=long)
 
     def _end(self, stop: int, *, first: bool) -> int:
         """Where the next record begins; Damaged where the length of a block cannot be right.
@@ -130,13 +132,12 @@ class ArcRecords(Records):
         block. The block of the first record may have it within.
         """
         window = self._window
-        after = window.skip_newlines(stop)
-        follows = window.look(after, MAX_LINE_BYTES).partition(b"\n")
-        goes_on = not follows[1] or _LINE.match(follows[0] + follows[1]) is not None
+        ahead = window.look(stop, 4 * MAX_LINE_BYTES)
+        line, newline, _ = ahead.lstrip(b"\r\n").partition(b"\n")
         ends_in_newline = window.look(stop - 1, 1) == b"\n"
-        if after > stop or (first and ends_in_newline):
-            if goes_on:
-                return after
+        if ahead[:1] in (b"\r", b"\n") or (first and ends_in_newline):
+            if not newline or _LINE.match(line + newline) is not None:
+                return stop
         elif window.ended and stop == window.end and not ends_in_newline:
             if window.error is not None:
                 raise Damaged("breaks off")

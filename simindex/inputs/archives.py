@@ -60,6 +60,8 @@ def _documents(records: Records, source: Source) -> Iterator[Document]:
             intake.other_records[other] += 1
             continue
         try:
+            if record.long:
+                raise Unusable(f"longer than {source.limit} bytes")
             body = body_of(
                 record.body, record.transfer, record.encoding, source.limit, cut=record.cut
             )

@@ -54,19 +54,15 @@ def decompressed(file: Any, compression: str) -> BinaryIO:
 
 def resume(stream: Any, begins: Callable[[bytes], bool]) -> int | None:
     """Has a stream that met damage go on at a later member of its .gz; see `GzipReader.resume`."""
-    raw = _reader_of(stream)
-    return raw.resume(begins) if isinstance(raw, GzipReader) else None
+    raw = getattr(stream, "raw", None)
+    return raw.resume(begins) if isinstance(raw, Bounded) else None
 
 
 def has_checksums(stream: Any) -> bool:
     """Whether a stream comes of a compression that compares checksums. Those of .zst may have none.
     """
-    return isinstance(_reader_of(stream), GzipReader | StreamsReader)
-
-
-def _reader_of(stream: Any) -> Any:
-    bounded = getattr(stream, "raw", None)
-    return bounded.raw if isinstance(bounded, Bounded) else None
+    raw = getattr(stream, "raw", None)
+    return isinstance(raw, Bounded) and isinstance(raw.raw, GzipReader | StreamsReader)
 
 
 class Bounded(io.RawIOBase):
@@ -75,22 +71,37 @@ class Bounded(io.RawIOBase):
     def __init__(self, raw: GzipReader | ZstReader | StreamsReader) -> None:
         self.raw = raw
         self._text_bytes = 0
+        self._error: Exception | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        size = self.raw.readinto(buffer)
+        if self._error is not None:  # raised again, as long as nobody goes on behind it
+            raise self._error
+        try:
+            size = self.raw.readinto(buffer)
+        except Exception as error:
+            self._error = error
+            raise
         self._text_bytes += size
         if (
             self._text_bytes > BOMB_BYTES
             and self._text_bytes > MAX_EXPANSION * self.raw.read_bytes
         ):
-            raise Damaged(
+            self._error = Damaged(
                 f"expands more than {MAX_EXPANSION:,} times: decompress it yourself if it is to be "
                 "trusted"
             )
+            raise self._error
         return size
+
+    def resume(self, begins: Callable[[bytes], bool]) -> int | None:
+        """See `GzipReader.resume`; only a .gz has members that can be found."""
+        place = self.raw.resume(begins) if isinstance(self.raw, GzipReader) else None
+        if place is not None:
+            self._error = None
+        return place
 
 
 def require_zstandard() -> Any:

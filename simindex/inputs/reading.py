@@ -321,8 +321,13 @@ def _read_file(
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:
-            head = first_bytes(stream, HEAD_BYTES)
             row = FORMATS.get(options.format)
+            try:
+                head = first_bytes(stream, HEAD_BYTES)
+            except Unreadable:
+                head, row = b"", row or recognised(file.path, b"", options.text_field)
+                if not row.goes_on:
+                    raise
             if row is None:
                 refused = foreign(file.path, head, options.text_field)
                 if refused is not None and not file.named:

@@ -44,7 +44,9 @@ class Record(NamedTuple):
     """How the body is encoded on the way, and `encoding` of what it is."""
     encoding: str = ""
     body: bytes = b""
-    """As it was stored, one byte more than the limit at most."""
+    """As it was stored; a part of it if it is longer than the limit."""
+    long: bool = False
+    """Whether it is."""
 
     @property
     def cut(self) -> bool:
@@ -54,13 +56,13 @@ class Record(NamedTuple):
 
 def of_http(
     at: int, kind: str, headers: dict[str, str], http: Callable[[str], str | None],
-    status: int | None, body: bytes,
+    status: int | None, body: bytes, *, long: bool,
 ) -> Record:
     """A record of an answer of HTTP, whose headers `http` gives by their names."""
     return Record(
         at, kind, headers, *media_type_of(http("Content-Type")), status=status,
         transfer=(http("Transfer-Encoding") or "").lower(),
-        encoding=(http("Content-Encoding") or "").lower(), body=body,
+        encoding=(http("Content-Encoding") or "").lower(), body=body, long=long,
     )
 
 
@@ -76,8 +78,10 @@ class Records:
     """
 
     what = "an archive"
-    start = re.compile(b"")
-    """Where a record begins, and `reach` is the most bytes that are needed to see it."""
+    start = re.compile(b"()")
+    """Finds a record, which is its first group. `reach` is the most bytes that it looks at."""
+    before = b""
+    """What it needs in front of a record."""
     reach = 1
 
     def __init__(self, window: Window, source: Source) -> None:
@@ -98,16 +102,16 @@ class Records:
                 if window.error is None or told:
                     return
                 told = not self._broken(at)
-                at = window.seek(self.start, at, self.reach)
                 continue
             begin = self._block_at = window.keep = at
             try:
                 found, at = self._read(begin)
             except Damaged as reason:
-                at = window.seek(self.start, max(begin + 1, self._block_at), self.reach)
+                at = window.seek(
+                    self.start, max(begin + 1, self._block_at), len(self.before), self.reach
+                )
                 if window.error is not None and not told and at >= window.end:
                     told = not self._broken(begin)  # which is why the record is damaged
-                    at = window.seek(self.start, at, self.reach)
                 else:
                     self._bad(reason, begin)
                 continue
@@ -127,6 +131,7 @@ class Records:
         """Notes that the stream broke off in the record there, and whether it goes on behind it."""
         window = self._window
         error, place = window.error, window.resume(self._begins)
+        window.rewind(window.end)  # where the member comes that it goes on with
         if place is None:
             how = "so the rest of the file was not read"
         else:
@@ -135,13 +140,13 @@ class Records:
         return place is not None
 
     def _begins(self, data: bytes) -> bool:
-        return self.start.match(data) is not None
+        return self.start.match(self.before + data) is not None
 
     def _is_archive(self) -> bool:
         """Whether a record begins near the start; else the file is a bad record."""
         window = self._window
         head = window.look(0, LOOKED_AT_BYTES)
-        if not head or window.error is not None or self.start.search(head):
+        if not head or window.error is not None or self.start.search(self.before + head):
             return True
         self._source.intake.bad(
             self._source.path, None, f"not {self.what}: it looks like {looks_like(head)}",

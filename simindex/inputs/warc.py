@@ -91,19 +91,26 @@ class WarcRecords(Records):
     """Records of a WARC file, in its order."""
 
     what = "a WARC file"
-    start = re.compile(rb"WARC/[01]\.[0-9]{1,2}\r?\n[A-Za-z-]{1,60}:")
+    start = re.compile(rb"(WARC/[01]\.[0-9]{1,2}\r?\n[A-Za-z-]{1,60}:)")
     reach = 80
 
     def __init__(self, window: Window, source: Source) -> None:
         super().__init__(window, source)
         self._records: Iterator[Any] = iter(())
         self._moves = -1
+        self._blank = False
+        """Whether more empty lines may follow the last record."""
         self._longest = source.limit + MAX_HTTP_BYTES
+        self._endless = 0
+        """No headers end before this place that were not seen to end."""
+
+    def _record_at(self, at: int) -> int:
+        return self._window.skip_newlines(at) if self._blank else at
 
     def _read(self, at: int) -> tuple[Record | Unusable, int]:
         # Where a block ends is looked at before it is copied: many records that each claim to be
         # long cost no more than what they are.
-        window = self._window
+        window, self._blank = self._window, False
         self._block_at = block_at = self._head_end(at)
         found = self._next(at)
         size: int = found.content_length
@@ -127,7 +134,8 @@ class WarcRecords(Records):
     def _head_end(self, at: int) -> int:
         """Where the block of the record there begins."""
         window = self._window
-        end = window.find(END, at, MAX_HEAD_BYTES)
+        begin = at if at > self._endless else self._endless
+        end = window.find(END, begin, at + MAX_HEAD_BYTES - begin)
         if window.begins(at, _VERSIONS):
             if end >= 0:  # an empty line before it, of line feeds only, is told by their number
                 return end + len(END)
@@ -137,11 +145,12 @@ class WarcRecords(Records):
                 raise Damaged("truncated: the file ends within the headers of a record")
             if not _VERSION.match(first):
                 raise Damaged("no record begins where one should")
-        other = window.find(b"\n\n", at, MAX_HEAD_BYTES if end < 0 else end - at)
+        other = window.find(b"\n\n", begin, (at + MAX_HEAD_BYTES if end < 0 else end) - begin)
         if other >= 0 or end >= 0:
             return other + 2 if other >= 0 else end + len(END)
         if window.end - at < MAX_HEAD_BYTES:
             raise Damaged("truncated: the file ends within the headers of a record")
+        self._endless = at + MAX_HEAD_BYTES - len(END)
         raise Damaged(f"headers longer than {MAX_HEAD_BYTES:,} bytes")
 
     def _next(self, at: int) -> Any:
@@ -213,13 +222,14 @@ class WarcRecords(Records):
             ):
                 raise Unusable("damaged: the digest of its body is not the one in its headers")
         try:
-            body: bytes = found.reader.read(min(found.content_length, self._source.limit + 1))
+            long = found.content_length > self._source.limit
+            body: bytes = found.reader.read(1 if long else found.content_length)
         except BaseException as error:
             raise _as_damage(error, "damaged") from error
         if http is None:
-            return Record(at, kind, headers, *media_type_of(given), body=body)
+            return Record(at, kind, headers, *media_type_of(given), body=body, long=long)
         self._require_http(http.status_code, block_at, block_at + size - found.content_length, body)
-        return of_http(at, kind, headers, http.get, http.status_code, body)
+        return of_http(at, kind, headers, http.get, http.status_code, body, long=long)
 
     def _require_fields(self, at: int, block_at: int) -> None:
         """Unusable where there are other lines than headers, and those that go on with one."""
@@ -236,17 +246,18 @@ class WarcRecords(Records):
         window = self._window
         end = window.look(stop, len(END))
         if end == END:
-            after = window.skip_newlines(stop + len(END))
-            if not self._goes_on(after):
+            if not self._goes_on(stop + len(END)):
                 raise Damaged("damaged: its length, or what follows it, is wrong")
-            return after
+            self._blank = True
+            return stop + len(END)
         newlines = end[: len(end) - len(end.lstrip(b"\r\n"))]
         ends_here = window.ended and newlines == end and END.startswith(end)
         if ends_here and window.error is not None:
             raise Damaged("breaks off")
         if newlines == b"\n\n" and window.look(block_at - 2, 2) == newlines:
             if self._goes_on(stop + 2):
-                return window.skip_newlines(stop + 2)
+                self._blank = True
+                return stop + 2
         elif ends_here and (
             stop == block_at or window.look(stop - 1, 1) not in (b"\r", b"\n")
             or (found.headers.get("WARC-Type") or "").lower() not in DOCUMENTS
@@ -259,7 +270,7 @@ class WarcRecords(Records):
 
         Where an empty line comes first, the block may have been longer than the length says.
         """
-        ahead = self._window.look(at, AHEAD_BYTES)
+        ahead = self._window.look(at, AHEAD_BYTES).lstrip(b"\r\n")
         if not ahead or WARC_MAGIC.startswith(ahead[: len(WARC_MAGIC)]):
             return True
         first = ahead.partition(END)[0]

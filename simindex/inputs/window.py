@@ -112,25 +112,24 @@ class Window:
         place = self.look(at, limit).find(mark)
         return place if place < 0 else place + at
 
-    def seek(self, pattern: re.Pattern[bytes], at: int, reach: int) -> int:
-        """Where a pattern of at most `reach` bytes comes next; the stream's end if it does not.
+    def seek(self, pattern: re.Pattern[bytes], at: int, lead: int, reach: int) -> int:
+        """Where the first group of a pattern of at most `reach` bytes comes next; else the end.
 
-        What comes before is not held any longer.
+        The pattern begins `lead` bytes before that group. What comes before is not held any longer.
         """
         at = max(at, self.start)
         self.moves += 1
         if at > self._part_at:
-            found = pattern.search(self._part, at - self._part_at)
+            found = pattern.search(self._part, at - self._part_at - lead)
             if found is not None and found.end() < len(self._part):
-                self._fed = self.keep = self._part_at + found.start()
+                self._fed = self.keep = self._part_at + found.start(1)
                 return self.keep
         while True:
-            # A byte more in front, which may have to be a line feed.
-            before = min(1, at - self.start)
+            before = min(lead, at - self.start)
             self._fed = self.keep = at - before
-            found = pattern.search(self.look(at - before, before + CHUNK_BYTES + reach), before)
+            found = pattern.search(self.look(at - before, before + CHUNK_BYTES + reach))
             if found is not None:
-                return at - before + found.start()
+                return at - before + found.start(1)
             if self.end < at + CHUNK_BYTES + reach:
                 return self.end
             at += CHUNK_BYTES
