@@ -100,7 +100,7 @@ class Bounded(io.RawIOBase):
         """See `GzipReader.resume`; only a .gz has members that can be found."""
         place = self.raw.resume(begins) if isinstance(self.raw, GzipReader) else None
         if place is not None:
-            self._error = None
+            self._error, self._text_bytes = None, 0
         return place
 
 

@@ -87,6 +87,7 @@ class GzipReader(io.RawIOBase):
         """
         ahead = (self._fed + self._compressed)[1:]
         self._fed.clear()
+        self._held, self._text = b"", memoryview(b"")
         while True:
             at = ahead.find(_START)
             while len(ahead) - max(at, 0) < _TRIAL_BYTES and (piece := self._piece()):

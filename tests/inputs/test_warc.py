@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import re
 import time
+import tracemalloc
 import zlib
 from base64 import b32encode
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from typing import Any
 
 import pytest
 from web_records import answer, gzipped, record, response
+
+from simindex.inputs import decompressors
 
 Take = Callable[..., Any]
 
@@ -97,6 +100,65 @@ def test_a_damaged_checksum_makes_a_bad_record(tmp_path: Path, take: Take) -> No
     found, bad = texts(tmp_path / "a.warc.gz", gzipped(WET[0]) + member + gzipped(WET[2]), take)
     assert found == [TEXTS[0], TEXTS[2]]
     assert len(bad) == 1 and bad[0].startswith("a.warc.gz:2: damaged compressed data")
+
+
+def test_a_damaged_first_member_costs_one_record(tmp_path: Path, take: Take) -> None:
+    members = [gzipped(one) for one in WET]
+    damaged = bytearray(members[0])
+    damaged[len(damaged) // 2] ^= 8
+    found, bad = texts(tmp_path / "a.warc.gz", b"".join([damaged, *members[1:]]), take)
+    assert found == TEXTS[1:]
+    assert len(bad) == 1 and bad[0].startswith("a.warc.gz:1: damaged compressed data")
+
+
+def test_a_record_of_gigabytes_is_skipped_at_bounded_memory(tmp_path: Path, take: Take) -> None:
+    made = zlib.compressobj(6, zlib.DEFLATED, 31)
+    size = 200 << 20
+    head = b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: %d\r\n\r\n" % size
+    parts = [head, *[bytes(1 << 20)] * 200, b"\r\n\r\n"]
+    bomb = b"".join(map(made.compress, parts)) + made.flush()
+    data = gzipped(WET[0]) + bomb + gzipped(WET[1])
+    tracemalloc.start()
+    found, bad = texts(tmp_path / "a.warc.gz", data, take, max_record_bytes=1 << 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == TEXTS[:2]
+    assert bad == [f"a.warc.gz:2: longer than 1048576 bytes (at byte {len(WET[0])})"]
+    assert peak < 16 << 20
+
+
+def test_a_member_that_expands_without_end_is_given_up(
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decompressors, "BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr(decompressors, "MAX_EXPANSION", 100)
+    junk = gzipped(bytes(8 << 20))
+    found, bad = texts(tmp_path / "a.warc.gz", gzipped(WET[0]) + junk + gzipped(WET[1]), take)
+    assert found == TEXTS[:2]
+    assert len(bad) == 1 and "expands more than 100 times: decompress it yourself" in bad[0]
+
+
+def test_many_empty_lines_behind_a_record_are_passed_over(tmp_path: Path, take: Take) -> None:
+    data = WET[0] + b"\r\n" * 200_000 + WET[1]
+    assert texts(tmp_path / "a.wet", data, take) == (TEXTS[:2], [])
+
+
+def test_records_that_each_claim_to_be_long_take_no_long_time(tmp_path: Path, take: Take) -> None:
+    claims = b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 900000\r\n\r\n" * 20_000
+    start = time.perf_counter()
+    found, bad = texts(tmp_path / "a.wet", claims + b"".join(WET), take)
+    assert found == TEXTS and len(bad) == 20_000
+    found, bad = texts(tmp_path / "a.wet", b"WARC/1.0\r\nA:" * 50_000 + WET[0], take)
+    assert found == TEXTS[:1] and len(bad) > 44_000  # the last ones have headers that end
+    assert time.perf_counter() - start < 30
+
+
+def test_nothing_is_printed(tmp_path: Path, take: Take, capfd: pytest.CaptureFixture[str]) -> None:
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Type: application/http\r\n"
+    data = WET[0] + b"junk\n" + head + b"Content-Length: 4\r\n\r\n\0\1\2\3\r\n\r\n" + WET[1][:-30]
+    texts(tmp_path / "a.wet", data, take)
+    texts(tmp_path / "a.warc.gz", gzipped(data)[:-30], take)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_follows_the_members_is_told(tmp_path: Path, take: Take) -> None:
