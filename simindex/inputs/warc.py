@@ -263,6 +263,12 @@ class WarcRecords(Records):
             or (found.headers.get("WARC-Type") or "").lower() not in DOCUMENTS
         ):
             return window.end
+        if newlines == end:  # there are more of them, as some crawlers write
+            ahead = window.look(stop, AHEAD_BYTES)
+            rest = ahead.lstrip(b"\r\n")
+            if rest.startswith(WARC_MAGIC) and ahead[: len(ahead) - len(rest)].endswith(END):
+                self._blank = True
+                return stop
         raise Damaged("damaged: its length is not that of its body")
 
     def _goes_on(self, at: int) -> bool:

@@ -138,6 +138,14 @@ def test_a_member_that_expands_without_end_is_given_up(
     assert len(bad) == 1 and "expands more than 100 times: decompress it yourself" in bad[0]
 
 
+@pytest.mark.parametrize("more", [b"\n", b"\r\n", b"\r\n\r\n"])
+def test_more_line_ends_than_there_should_be_are_no_damage(
+    tmp_path: Path, take: Take, more: bytes
+) -> None:
+    data = WET[0][:-4] + more + WET[0][-4:] + WET[1]
+    assert texts(tmp_path / "a.wet", data, take) == (TEXTS[:2], [])
+
+
 def test_many_empty_lines_behind_a_record_are_passed_over(tmp_path: Path, take: Take) -> None:
     data = WET[0] + b"\r\n" * 200_000 + WET[1]
     assert texts(tmp_path / "a.wet", data, take) == (TEXTS[:2], [])
