@@ -71,29 +71,31 @@ class Bounded(io.RawIOBase):
     def __init__(self, raw: GzipReader | ZstReader | StreamsReader) -> None:
         self.raw = raw
         self._text_bytes = 0
-        self._error: Exception | None = None
+        self._error: tuple[type[Exception], str] | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         if self._error is not None:  # raised again, as long as nobody goes on behind it
-            raise self._error
+            kind, reason = self._error
+            raise kind(reason)
         try:
             size = self.raw.readinto(buffer)
-        except Exception as error:
-            self._error = error
+        except (Damaged, EOFError) as error:
+            self._error = type(error), str(error)
             raise
         self._text_bytes += size
         if (
             self._text_bytes > BOMB_BYTES
             and self._text_bytes > MAX_EXPANSION * self.raw.read_bytes
         ):
-            self._error = Damaged(
+            reason = (
                 f"expands more than {MAX_EXPANSION:,} times: decompress it yourself if it is to be "
                 "trusted"
             )
-            raise self._error
+            self._error = Damaged, reason
+            raise Damaged(reason)
         return size
 
     def resume(self, begins: Callable[[bytes], bool]) -> int | None:

@@ -151,6 +151,14 @@ class _Drops(io.RawIOBase):
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
 
+    def tell(self) -> int:
+        """How much was read."""
+        return self.at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Asked for the place, which it says; it does not go anywhere."""
+        return self.at
+
     def read(self, size: int = -1) -> bytes:
         """The next bytes."""
         left = max(1, len(self._data) - self.at - ONE_BY_ONE)

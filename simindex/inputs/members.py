@@ -59,7 +59,9 @@ class GzipReader(io.RawIOBase):
         """The last compressed bytes that the member was given."""
         self._held = b""
         self._text = memoryview(b"")
-        self._error: Exception | None = None
+        self._error: type[Exception] | None = None
+        self._reason = ""
+        """Raised as a new error each time: one that was raised refers to what is read here."""
         self._first = True
 
     def readable(self) -> bool:
@@ -72,7 +74,7 @@ class GzipReader(io.RawIOBase):
                 self._text = memoryview(self._next())
             if not self._text:
                 if self._error is not None and not size:
-                    raise self._error
+                    raise self._error(self._reason)
                 break
             some = self._text[: room - size]
             buffer[size : size + len(some)] = some
@@ -121,6 +123,8 @@ class GzipReader(io.RawIOBase):
             piece = self._compressed or self._piece()
             held, self._held = self._held, b""
             text = self._inflated(piece)
+            if text is None:  # all bytes are there, and others than they were
+                return b""
             if self._error is not None:
                 return held + text
             if self._member.eof:
@@ -130,17 +134,19 @@ class GzipReader(io.RawIOBase):
                 continue
             self._compressed = self._member.unconsumed_tail
             if not piece and not text:
-                self._error = EOFError(
-                    "Compressed file ended before the end-of-stream marker was reached"
-                )
+                self._error = EOFError
+                self._reason = "Compressed file ended before the end-of-stream marker was reached"
                 return held
             self._held = text or held
             if held and text:
                 return held
         return b""
 
-    def _inflated(self, piece: bytes) -> bytes:
-        """What the member makes of more compressed bytes; at an error what it makes before that."""
+    def _inflated(self, piece: bytes) -> bytes | None:
+        """What the member makes of more compressed bytes; at an error what it makes before that.
+
+        None if its checksum is wrong.
+        """
         member = self._member
         before = member.copy() if self._fed else None
         try:
@@ -153,21 +159,20 @@ class GzipReader(io.RawIOBase):
             self._fed += piece[: len(piece) - len(member.unconsumed_tail)]
         return text
 
-    def _broken(self, member: Any, piece: bytes, error: zlib.error) -> bytes:
+    def _broken(self, member: Any, piece: bytes, error: zlib.error) -> bytes | None:
         parts, at = [], 0
         for at in range(len(piece)):
             try:
                 parts.append(member.decompress(piece[at : at + 1]))
             except zlib.error:
                 break
-        place = self.read_bytes - len(piece) + at
         self._compressed = piece
-        self._error = Damaged(f"{error} (compressed byte {place:,})")
+        self._damage(str(error), self.read_bytes - len(piece) + at)
         wrong = "incorrect data check" in str(error) or "incorrect length check" in str(error)
-        if wrong:  # the bytes are there, and others than they were
-            self._held = b""
-            return b""
-        return b"".join(parts)
+        return None if wrong else b"".join(parts)
+
+    def _damage(self, what: str, place: int) -> None:
+        self._error, self._reason = Damaged, f"{what} (compressed byte {place:,})"
 
     def _begin(self) -> bool:
         """Goes to the next member; False at the end of the file, or where no member follows."""
@@ -187,8 +192,7 @@ class GzipReader(io.RawIOBase):
             return False
         if not piece.startswith(GZIP_MAGIC):
             what = "not a gzip file" if self._first else "what follows is not a gzip member"
-            place = self.read_bytes - len(piece)
-            self._error = Damaged(what if self._first else f"{what} (compressed byte {place:,})")
+            self._damage(what, self.read_bytes - len(piece))
             return False
         self._first = False
         self._member = zlib.decompressobj(WINDOW)

@@ -170,7 +170,8 @@ class Window:
         try:
             part = ready(self._stream, CHUNK_BYTES)
         except Unreadable as reason:
-            self.error, part = reason, b""
+            # A new one: the one that was raised refers to all that is held here.
+            self.error, part = Unreadable(str(reason)), b""
         self.ended = not part
         if part:
             self._older.append(self._part)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import hashlib
+import random
 import re
 import time
 import tracemalloc
@@ -17,6 +19,7 @@ import pytest
 from web_records import answer, gzipped, record, response
 
 from simindex.inputs import decompressors
+from simindex.inputs.window import Window
 
 Take = Callable[..., Any]
 
@@ -100,6 +103,32 @@ def test_a_damaged_checksum_makes_a_bad_record(tmp_path: Path, take: Take) -> No
     found, bad = texts(tmp_path / "a.warc.gz", gzipped(WET[0]) + member + gzipped(WET[2]), take)
     assert found == [TEXTS[0], TEXTS[2]]
     assert len(bad) == 1 and bad[0].startswith("a.warc.gz:2: damaged compressed data")
+
+
+@pytest.mark.parametrize("size", [40_000, 100_000])
+def test_a_long_record_with_a_wrong_checksum_is_no_document(
+    tmp_path: Path, take: Take, size: int
+) -> None:
+    text = random.Random(3).randbytes(size).hex().encode()
+    member = bytearray(gzipped(record("conversion", text, Content_Type="text/plain")))
+    member[-6] ^= 1
+    found, bad = texts(tmp_path / "a.warc.gz", gzipped(WET[0]) + member + gzipped(WET[1]), take)
+    assert found == TEXTS[:2]
+    assert len(bad) == 1 and "incorrect data check" in bad[0]
+
+
+def test_what_was_read_is_given_free_at_once(tmp_path: Path, take: Take) -> None:
+    """An error that refers to a reader, and it to the error, keeps its buffers for long."""
+    member = bytearray(gzipped(WET[0]))
+    member[-6] ^= 1
+    gc.collect()
+    gc.disable()
+    try:
+        for data in (member + gzipped(WET[1]), gzipped(WET[0]) + gzipped(WET[1])[:-20]):
+            texts(tmp_path / "a.warc.gz", data, take)
+        assert not [one for one in gc.get_objects() if isinstance(one, Window)]
+    finally:
+        gc.enable()
 
 
 def test_a_damaged_first_member_costs_one_record(tmp_path: Path, take: Take) -> None:
