@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from simindex.inputs.fields import MISSING, field_of
+from simindex.inputs.remote import file_name
 from simindex.inputs.streams import COMPRESSIONS, compression_of, unmarked
 
 HEAD_BYTES = 8192
@@ -197,5 +198,6 @@ def is_markup(data: bytes) -> bool:
 
 def bare_suffix(path: str) -> str:
     """The suffix in lower case, before that of a compression."""
-    bare = PurePath(path).with_suffix("") if compression_of(path) else PurePath(path)
+    name = PurePath(file_name(path))
+    bare = name.with_suffix("") if compression_of(path) else name
     return bare.suffix.lower()

@@ -13,10 +13,11 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
 from simindex.inputs.decompressors import Damaged, decompressed
+from simindex.inputs.remote import RemoteFile, file_name, is_remote
 
 STDIN = "-"
 BUFFER_BYTES = 1 << 17
@@ -55,7 +56,11 @@ def open_bytes(
         yield _standard_input()
         return
     try:
-        raw = _CountedFile(str(stdin_copy), None) if path == STDIN else _CountedFile(path, read)
+        raw: io.RawIOBase
+        if path != STDIN and is_remote(path):
+            raw = RemoteFile(path, read)
+        else:
+            raw = _CountedFile(str(stdin_copy), None) if path == STDIN else _CountedFile(path, read)
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror or error}") from error
     with io.BufferedReader(raw, BUFFER_BYTES) as file:
@@ -108,7 +113,7 @@ def _standard_input() -> BinaryIO:
 
 def compression_of(path: str) -> str:
     """One of `COMPRESSIONS`, by the suffix of a file; an empty text if it has none of them."""
-    suffix = Path(path).suffix.lower()
+    suffix = PurePath(file_name(path)).suffix.lower()
     return suffix if suffix in COMPRESSIONS else ""
 
 
