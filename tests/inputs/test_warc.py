@@ -105,12 +105,18 @@ def test_a_damaged_checksum_makes_a_bad_record(tmp_path: Path, take: Take) -> No
     assert len(bad) == 1 and bad[0].startswith("a.warc.gz:2: damaged compressed data")
 
 
-@pytest.mark.parametrize("size", [40_000, 100_000])
+@pytest.mark.parametrize("size", [1 << 15, 1 << 16, 1 << 17, 100_000])
 def test_a_long_record_with_a_wrong_checksum_is_no_document(
     tmp_path: Path, take: Take, size: int
 ) -> None:
-    text = random.Random(3).randbytes(size).hex().encode()
-    member = bytearray(gzipped(record("conversion", text, Content_Type="text/plain")))
+    """Also where all its bytes have come before the checksum is looked at."""
+    rest = size - len(record("conversion", b"x" * 10_000, Content_Type="text/plain"))
+    text = random.Random(3).randbytes(size).hex().encode()[: 10_000 + rest]
+    whole = record("conversion", text, Content_Type="text/plain")
+    if len(whole) > size:  # its length has a digit more
+        whole = record("conversion", text[:-1], Content_Type="text/plain")
+    assert len(whole) == size
+    member = bytearray(gzipped(whole))
     member[-6] ^= 1
     found, bad = texts(tmp_path / "a.warc.gz", gzipped(WET[0]) + member + gzipped(WET[1]), take)
     assert found == TEXTS[:2]
