@@ -9,7 +9,7 @@ gzip.GzipFile loses what it has read before in the read that meets damage, and g
 of a member before it compares the checksum. Here
 
 1. all bytes are given that can be decompressed before damage, then the error is raised;
-2. the last `HELD_BYTES` of a member are given once its checksum is right, or it breaks off;
+2. the last bytes of a member, up to twice `HELD_BYTES`, are given once its checksum is right;
 3. after an error `resume` goes on at the next member that begins as the caller expects.
 """
 
