@@ -722,12 +722,13 @@ def test_limits_measures_its_cliffs(tmp_path: Path) -> None:
         for option in ("--cliff", name)
     ]
     _, measured = bench("limits", "--rows", "20000", *chosen, into=tmp_path / "a.json")
-    assert [(one["workload"], one["rows"], one["unit"]) for one in measured[:6]] == [
+    assert [(one["workload"], one["rows"], one["unit"]) for one in measured[:7]] == [
         ("commit of one deletion", 20_000, "ms"), ("a reader's next query", 20_000, "ms"),
         ("the first batches of keys", 4_000, "k/s"), ("replacing them again", 4_000, "k/s"),
-        ("first query after a commit", 4_000, "µs"), ("another query", 4_000, "µs"),
+        ("first query after a commit", 4_000, "µs"),
+        ("another, after a commit elsewhere", 4_000, "µs"), ("another, at once", 4_000, "µs"),
     ]
-    assert {one["workload"] for one in measured[6:]} == {
+    assert {one["workload"] for one in measured[7:]} == {
         "0 shared bits", "24 shared bits", "100 templates: find_all, collapse_equal",
         "100 templates: find_clusters", "256 bits: within 31 bits", "256 bits: the 10 nearest",
         "segments h=3", "segments h=6", "segments, one query h=3", "segments h=3, to compacted",
