@@ -23,6 +23,9 @@ from simindex.records import arrow, columns
 
 MAX_KEY_BYTES = 65_535
 
+MAX_UTF8_BYTES = 4
+"""Of a character."""
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -301,6 +304,8 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
             f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n
         )
     kind = bytes if listed and isinstance(listed[0], bytes) else str
+    if _all_fit(listed, kind):
+        return listed
     for row, key in enumerate(listed):
         if type(key) is not kind:
             if not isinstance(key, kind):
@@ -319,6 +324,21 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
                 f"the key of row {row} is longer than {MAX_KEY_BYTES} bytes", row=row
             )
     return listed
+
+
+def _all_fit(listed: list[Any], kind: type) -> bool:
+    """Whether it is clear at once that all keys are of one kind and can be stored."""
+    if not {kind}.issuperset(map(type, listed)):
+        return False
+    if max(map(len, listed), default=0) > MAX_KEY_BYTES // MAX_UTF8_BYTES:
+        return False
+    if kind is bytes or all(map(str.isascii, listed)):
+        return True
+    try:
+        "".join(listed).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _utf8_bytes(key: str, row: int) -> int:
