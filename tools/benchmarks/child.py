@@ -21,6 +21,7 @@ import numpy as np
 
 from benchmarks import machine, peers
 from benchmarks.corpora import U64, H, fingerprints_only
+from benchmarks.formats import extract_pages, fingerprint_column
 from benchmarks.recipes import RECIPES
 from benchmarks.scale import RADII, questions
 from benchmarks.stopwatch import CLOCKS, Stopwatch
@@ -261,6 +262,7 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "build": build, "build-peer": build_peer, "open": open_index, "open-peer": open_peer,
     "fingerprint": fingerprint, "pairs": pairs, "limited": limited,
     "scale-build": scale_build, "scale-ask": scale_ask,
+    "extract-pages": extract_pages, "fingerprint-column": fingerprint_column,
 }
 
 if __name__ == "__main__":
