@@ -99,9 +99,10 @@ def _resiliparse() -> Extractor:
 
     def text_of(data: bytes, charset: str | None) -> str:
         page = page_of(data, charset)
-        _require_few(page)
+        tags = page.count("<")
+        _require_few(page, tags)
         tree = HTMLTree.parse(page)
-        _require_shallow(page, tree)
+        _require_shallow(page, tags, tree)
         text: str = extract_plain_text(tree, main_content=True)
         return text if text.strip() else str(extract_plain_text(tree))
 
@@ -116,8 +117,9 @@ def _trafilatura() -> Extractor:
 
     def text_of(data: bytes, charset: str | None) -> str:
         page = page_of(data, charset)
-        _require_few(page)
-        _require_shallow(page)
+        tags = page.count("<")
+        _require_few(page, tags)
+        _require_shallow(page, tags)
         return trafilatura.extract(page) or str(extract_plain_text(page))
 
     return text_of
@@ -150,29 +152,33 @@ def page_of(data: bytes, charset: str | None) -> str:
     if declared is None:
         declared = detect_encoding(data, from_html_meta=True)
     page: str = bytes_to_str(data, declared or "utf-8", errors="replace")
-    if page.count("<") > MAX_TAGS:
+    if len(page) > MAX_TAGS and page.count("<") > MAX_TAGS:
         raise Unusable(f"holds more than {MAX_TAGS:,} tags")
     return page
 
 
-def _require_few(page: str) -> None:
-    """Unusable for a page whose parsing would take time with the square of its length."""
+def _require_few(page: str, tags: int) -> None:
+    """Unusable for a page of so many tags whose parsing would take time with the square of its
+    length."""
     found = _FEW_ATTRIBUTES.match(page)
     if found is not None and found.end() < len(page):
         raise Unusable(f"a tag has more than {MAX_ATTRIBUTES:,} attributes")
-    if page.count("<") <= MAX_UNCLOSED:
+    if tags <= MAX_UNCLOSED:
+        return
+    elements = _FORMATTING.findall(page)
+    if len(elements) <= MAX_UNCLOSED:
         return
     unclosed: Counter[str] = Counter()
-    for element in _FORMATTING.finditer(page):
-        name = element[2].lower()
-        unclosed[name] = max(0, unclosed[name] - 1) if element[1] else unclosed[name] + 1
+    for closing, element in elements:
+        name = element.lower()
+        unclosed[name] = max(0, unclosed[name] - 1) if closing else unclosed[name] + 1
     if unclosed.total() > MAX_UNCLOSED:
         raise Unusable(f"more than {MAX_UNCLOSED:,} elements such as <b> are not closed")
 
 
-def _require_shallow(page: str, tree: Any = None) -> None:
-    """Unusable for a page whose extraction would take time with the square of its length."""
-    if page.count("<") <= MAX_DEPTH or sum(1 for _ in _NESTING.finditer(page)) <= MAX_DEPTH:
+def _require_shallow(page: str, tags: int, tree: Any = None) -> None:
+    """The same of the extraction."""
+    if tags <= MAX_DEPTH or len(_NESTING.findall(page)) <= MAX_DEPTH:
         return
     from resiliparse.parse.html import HTMLTree, traverse_dom
 
