@@ -42,7 +42,7 @@ WORKLOADS = {
     "open": (60_000_000, "open and first query in a fresh process"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
     "ingest": (50_000, "JSON lines to an index, near-duplicates marked; of --data DIR, or made up"),
-    "formats": (25_000, "HTML, WET and Parquet to an index, beside what bounds it; of --data DIR"),
+    "formats": (100_000, "HTML, WET and Parquet to an index, beside what bounds it; of --data DIR"),
     "text": (20_000, "texts of 300 words to fingerprints; of --data DIR, or made up"),
     "text-corpus": (0, "every text of --data DIR to fingerprints"),
     "text-bounds": (20_000, "what bounds text: splitting, hashing, sums, memory"),

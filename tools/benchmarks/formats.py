@@ -26,16 +26,20 @@ from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, in_fresh_process, say
 from benchmarks.texts import documents
 
-PAGES = 2000
+PAGES = 6000
 """Of HTML: those of --data again and again, each under a name of its own."""
+
+DISTINCT = 25_000
+"""Texts of 300 words; more documents are these with a number each."""
 
 
 def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
     """One format after the other."""
-    found = documents(options.data, options.rows, options.seed)
+    texts = _many(documents(options.data, min(options.rows, DISTINCT), options.seed).texts,
+                  options.rows)
     given = {
-        "wet": (_archive(found.texts, directory / "texts.warc.wet.gz"), found.texts),
-        "parquet": (_column(found.texts, directory / "texts.parquet"), found.texts),
+        "wet": _archive(texts, directory / "texts.warc.wet.gz"),
+        "parquet": _column(texts, directory / "texts.parquet"),
     }
     measured: list[Measurement] = []
     pages = [] if options.data is None else sorted((options.data / "html").rglob("*.html"))
@@ -43,7 +47,7 @@ def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measu
         folder = _folder(pages, directory / "pages")
         bound = in_turn(watch, folder, directory, cores=1, bound="extract-pages")
         measured += _told("html, one core", PAGES, bound, "of extraction alone")
-    for name, (path, texts) in given.items():
+    for name, path in given.items():
         bound = in_turn(
             watch, path, directory, cores=len(machine.CORES),
             bound="fingerprint-column" if name == "parquet" else None,
@@ -95,6 +99,11 @@ def _told(name: str, n: int, spent: Seconds, of: str) -> Iterator[Measurement]:
         pairs = zip(spent["build"], spent["bound"], strict=True)
         shares = tuple(bound / built for built, bound in pairs)
         yield Measurement(f"{name}, {of}", "simindex build", n, shares, "times")
+
+
+def _many(texts: list[str], rows: int) -> list[str]:
+    """So many of them, in turn, each with its number."""
+    return [f"{texts[row % len(texts)]} {row}" for row in range(rows)]
 
 
 def _folder(pages: list[Path], folder: Path) -> Path:
