@@ -41,7 +41,7 @@ MAX_XZ_BYTES = 1 << 27
 
 
 def decompressed(file: Any, compression: str) -> BinaryIO:
-    """The bytes of a compressed file; its reads raise `Damaged`, `zlib.error` or `EOFError`."""
+    """The bytes of a compressed file; its reads raise `Damaged` or `EOFError`."""
     raw: GzipReader | ZstReader | StreamsReader
     if compression == ".gz":
         raw = GzipReader(file)
