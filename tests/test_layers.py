@@ -48,6 +48,7 @@ LAYERS: tuple[str, ...] = (
     "",  # simindex itself: what users import
     "compat",
     "inputs",
+    "integrations",
     "cli",
     "cli/dedup",
     "cli/commands",
