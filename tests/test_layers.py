@@ -57,7 +57,7 @@ LAYERS: tuple[str, ...] = (
 )
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
-EDGES = frozenset({"inputs", "cli", "cli/dedup", "cli/commands", "cli/__init__", "__main__"})
+EDGES = frozenset({"inputs", "integrations", "cli", "cli/dedup", "cli/commands", "cli/__init__", "__main__"})
 """Where files are written that are not part of an index."""
 
 NEVER_STORAGE = frozenset({"inputs", "bits", "simhash"})

@@ -193,8 +193,8 @@ class NearDuplicatePipeline:
     SIMINDEX_COMMIT_S (5), SIMINDEX_WAIT_S (0), SIMINDEX_RECIPE (options of a new index's recipe).
 
     An item without the fields passes, and is counted. Statistics: `simindex/items/new`,
-    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, and `simindex/rows` at
-    the end.
+    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, and at the end
+    `simindex/rows`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
