@@ -24,11 +24,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from simindex.backup import place
-from simindex.backup.ancestry import VALUE, State, branched, encode, why_not_older
 from simindex.backup.files import Files
 from simindex.errors import CorruptFile, SimindexError
 from simindex.records.reports import BackupReport, Progress
 from simindex.repair.check import faults
+from simindex.storage.ancestry import VALUE, State, branched, encode, why_not_older
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.copying import copy_commit
 from simindex.storage.catalog.leases import acquire, check_place
@@ -38,6 +38,7 @@ from simindex.storage.files.format import read_format
 from simindex.storage.files.refusals import remedied
 from simindex.storage.location import checked_call, described, leased
 from simindex.storage.snapshot import Snapshot, take
+from simindex.writing.creation import require_place
 from simindex.writing.replacement import (
     clear_up,
     folder_beside,
@@ -57,7 +58,9 @@ def make_backup(
     """Backs up the newest commit of an index; see `Index.backup`."""
     started = time.perf_counter()
     with remedied(index):
-        path = led_to(checked_call(to, "c", None).absolute())
+        path = checked_call(to, "c", None).absolute()
+        require_place(path)  # a link to nothing is not followed
+        path = led_to(path)
         return _made(led_to(index), catalog, uuid, path, verify, progress, started)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from simindex.backup.ancestry import VALUE, State, decode
 from simindex.errors import CorruptFile, IndexExists, InvalidOption
+from simindex.storage.ancestry import VALUE, State, decode
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import Reading
 from simindex.storage.files import locks

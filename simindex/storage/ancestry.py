@@ -12,7 +12,7 @@ copy's catalog. Commits keep the value. So it says of every copy which way it to
 Invariants
 1. A backup at whose commit the last entry stands was not written to since it was made.
 2. It is an older state of an index if the index has taken the same way up to its commit.
-3. A repair may lose rows. It puts an entry of commit 0, so no backup of before it is replaced.
+3. A repair may lose rows. It begins a new way, so no backup of before it is replaced.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ def branched(generation: int) -> Branch:
     return Branch(secrets.token_bytes(ID_BYTES), generation)
 
 
+def repaired() -> Branch:
+    """What a repair puts in the place of the way: no older backup is a state that it came from."""
+    return branched(0)
+
+
 def encode(way: tuple[Branch, ...]) -> bytes:
     """The payload of the value."""
     return pack([list(branch) for branch in way])
@@ -92,7 +97,7 @@ def why_not_older(backup: State, index: State) -> str | None:
     shared, further = index.way[: len(common)], index.way[len(common) :]
     if shared != tuple(common):
         return "comes from another copy of the index, or from before a repair of it"
-    if further and further[0] != own and further[0].generation < commit:
+    if further and further[0] != own and further[0].generation < commit:  # 0 after a repair
         return (
             f"has commits after {further[0].generation} that the index does not come from: it was "
             "restored or repaired there"
