@@ -17,10 +17,12 @@ Invariants
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from simindex.backup import place
@@ -43,6 +45,7 @@ from simindex.writing.replacement import (
     clear_up,
     folder_beside,
     led_to,
+    left_to_the_next_run,
     remove_beside,
     take_the_place,
 )
@@ -80,6 +83,8 @@ def _made(
         try:
             new = beside / "new"
             durable.make_directory(new)
+            # Before anything is in it: who may not read the index may not read its backup.
+            new.chmod(stat.S_IMODE((path if path.exists() else index).stat().st_mode))
             backup = _Backup(index, catalog, uuid, path, older, new, verify=verify)
             report = backup.make(progress, started)
             _name(new, path, index, replaces=older is not None)
@@ -98,15 +103,20 @@ def _name(new: Path, path: Path, index: Path, *, replaces: bool) -> None:
     try:
         durable.move(new, path)
     except OSError as error:
-        if not (path.is_dir() and any(path.iterdir())):
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
         raise place.kept(path, index, "was made by somebody else meanwhile") from error
 
 
 def _give_up(beside: Path, path: Path) -> None:
-    """Removes what was made, and gives an older backup its name again if it has lost it."""
-    with suppress(OSError):
-        if (beside / "old").exists() and not path.exists():
+    """Removes what was made, and gives an older backup its name again if it has lost it.
+
+    Where somebody has made something else of that name meanwhile, both backups stay.
+    """
+    with left_to_the_next_run():
+        if (beside / "old").exists():
+            if path.exists():
+                return
             durable.move(beside / "old", path)
         remove_beside(beside, path)
 

@@ -17,9 +17,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from simindex.errors import raised_by_a_handler
 from simindex.storage.files import durable, locks, removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.names import KEPT_PREFIX, is_directory, is_numbered, next_numbered
@@ -40,10 +42,20 @@ def clear_up(path: Path) -> None:
     """
     path = led_to(path)
     name = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}")
-    with suppress(OSError):
+    with left_to_the_next_run():
         for beside in [inner for inner in path.parent.iterdir() if name.fullmatch(inner.name)]:
-            with suppress(OSError):
+            with left_to_the_next_run():
                 _finish(path, beside)
+
+
+@contextmanager
+def left_to_the_next_run() -> Iterator[None]:
+    """Passes over what the system refuses, for the next run to clear up."""
+    try:
+        yield
+    except OSError as error:
+        if raised_by_a_handler(error):
+            raise
 
 
 def folder_beside(path: Path) -> tuple[Path, Descriptor]:
@@ -94,7 +106,7 @@ def _is_of_an_index(path: Path) -> bool:
 
 def remove_beside(beside: Path, path: Path) -> None:
     """Removes what was replaced; what repairs had kept in it goes to the index in its place."""
-    with suppress(OSError):  # the next run tries again
+    with left_to_the_next_run():
         inner = [*filter(is_directory, beside.iterdir())]
         if any(map(strangers, inner)):
             return  # somebody was quick to put something there

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ from simindex.errors import (
     IndexLocked,
     IndexNotFound,
     InvalidOption,
+    SimindexError,
     StorageFull,
 )
+from simindex.index import handle
+from simindex.storage import location
 from simindex.storage.catalog import copying
 from simindex.storage.files import disk, removal
 
@@ -428,6 +432,70 @@ def test_a_child_of_a_fork_opens_the_index_itself(index_path: Path, to: Path) ->
 
         assert in_child(in_the_child) == 0
     assert sound(to) == ids
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_who_opens_a_backup_while_it_is_replaced_opens_the_new_one(
+    mode: Any, index_path: Path, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that had the older catalog would take files of the newer one for strays."""
+    filled(index_path)
+    back_up(index_path, to)
+    grown(index_path, 1000)
+    with simindex.open(index_path, "w") as index:
+        index.compact(full=True)  # so that the newer one has no file of the older one
+        ids = ids_in(index)
+    real = location.leased
+
+    def leased(path: Path, **given: Any) -> Any:
+        found = real(path, **given)
+        monkeypatch.undo()
+        back_up(index_path, to)
+        return found
+
+    monkeypatch.setattr(handle, "leased", leased)
+    with simindex.open(to, mode) as backup:
+        assert ids_in(backup) == ids
+    assert sound(to) == ids
+
+
+def test_a_backup_has_the_permissions_of_the_index(index_path: Path, to: Path) -> None:
+    """Or those that somebody has given the older backup."""
+    filled(index_path)
+    index_path.chmod(0o750)
+    back_up(index_path, to)
+    assert stat.S_IMODE(to.stat().st_mode) == 0o750
+    to.chmod(0o700)
+    back_up(index_path, to)
+    assert stat.S_IMODE(to.stat().st_mode) == 0o700
+
+
+def test_what_somebody_puts_in_the_place_of_a_backup_costs_neither(
+    index_path: Path, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two renames, where names cannot be exchanged."""
+    ids = filled(index_path)
+    back_up(index_path, to)
+    newer = grown(index_path, 1000)
+
+    class Renaming(disk.System):
+        def exchange(self, path: Path, other: Path) -> None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+        def rename(self, path: Path, target: Path) -> None:
+            super().rename(path, target)
+            if path == to:
+                with simindex.open(to, "c"):
+                    pass
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "system", Renaming())
+        with pytest.raises(SimindexError):
+            back_up(index_path, to)
+    (beside,) = [path for path in to.parent.iterdir() if path != to]
+    assert sound(beside / "old") == ids
+    assert sound(beside / "new") == newer
+    assert sound(to) == set()
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from reliability import backup_cuts, backup_writers, backups, report
 @pytest.mark.slow
 def test_backups_that_are_killed_or_refused_at_a_step() -> None:
     """Of each variant some steps, by each way to stop."""
-    tally = backups.share(0, 1, 90)
+    tally = backups.share(0, 1, 90, 0)
     outcome = tally.outcome("stopped backups", 90, 0.0, 0)
     print(report.table([outcome]))
     outcome.require()

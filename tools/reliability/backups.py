@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import signal
 import sys
 import time
@@ -45,7 +46,7 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
     """Stops, power cuts, and backups beside a writer: as many of the first two as the goal says,
     a tenth as many of the last."""
     began = time.monotonic()
-    tally = shared("backups", jobs, goal=goal)
+    tally = shared("backups", jobs, goal=goal, seed=seed)
     outcomes = [tally.outcome("stopped backups", goal, time.monotonic() - began, seed)]
     began = time.monotonic()
     verdict = backup_cuts.cut(goal, seed)
@@ -192,15 +193,15 @@ def judged_stop(scene: Scene, place: Path, stop: Stop, tally: Tally) -> None:
         tally.done += 1
 
 
-def share(part: int, parts: int, goal: int) -> Tally:
+def share(part: int, parts: int, goal: int, seed: int) -> Tally:
     """One interpreter's part of the stops."""
     tally = Tally()
     with workplace() as folder:
         (folder / "scene").mkdir()
         scene = scene_at(folder / "scene")
         every = stops(scene, folder)
-        chosen = every[:: max(1, len(every) // max(1, goal))]
-        mine = parts_of(chosen, part, parts)
+        random.Random(seed).shuffle(every)
+        mine = parts_of(every[:goal], part, parts)
         pace = Pace(f"backups, part {part + 1} of {parts}", len(mine))
         for number, stop in enumerate(mine):
             pace.at(number)
