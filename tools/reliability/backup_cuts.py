@@ -22,7 +22,7 @@ from reliability.backup_scenes import (
 from reliability.crash import Verdict, judged
 from reliability.recorder import Recorder, record
 from reliability.replay import CrashState, Replay, differences, plainest
-from reliability.trials import Fault, workplace
+from reliability.trials import Fault, Tally, parts_of, workplace
 from reliability.workloads import deterministic
 
 DRAWS = 12
@@ -45,16 +45,26 @@ class _Recording(Recorder):
         super().exchange(path, other)
 
 
-def cut(goal: int, seed: int) -> Verdict:
+def share(part: int, parts: int, goal: int, seed: int) -> Tally:
+    """One interpreter's part of the variants."""
+    mine = parts_of(VARIANTS, part, parts)
+    verdict, tally = cut(-(-goal * len(mine) // len(VARIANTS)), seed, mine), Tally()
+    for kind, what in verdict.faults:
+        tally.fault(kind, what)
+    tally.done = len(verdict.states)
+    return tally
+
+
+def cut(goal: int, seed: int, variants: Sequence[str] = VARIANTS) -> Verdict:
     """Judges the states that power cuts during backups may leave, about `goal` of them."""
     total = Verdict()
     with workplace() as folder:
         (folder / "scene").mkdir()
         scene = scene_at(folder / "scene")
-        for place, variant in enumerate(VARIANTS):
+        for place, variant in enumerate(variants):
             replay, crashes = _recorded(copied(scene, folder / "work", variant), variant, seed)
             crashes = [state for state in crashes if state.digest not in total.states]
-            chosen = plainest(crashes, -(-(goal - len(total.states)) // (len(VARIANTS) - place)))
+            chosen = plainest(crashes, -(-(goal - len(total.states)) // (len(variants) - place)))
             work = partial(_judge, replay, chosen, scene, folder / "cut", variant)
             for verdict in judged(len(chosen), work):
                 total.add(verdict)

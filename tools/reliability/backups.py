@@ -13,7 +13,6 @@ import errno
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import simindex
-from reliability import backup_cuts, backup_writers, power_loss
+from reliability import backup_writers
 from reliability.backup_scenes import (
     LACKING,
     VARIANTS,
@@ -49,12 +48,8 @@ def run(goal: int, seed: int, jobs: int) -> list[Outcome]:
     tally = shared("backups", jobs, goal=goal, seed=seed)
     outcomes = [tally.outcome("stopped backups", goal, time.monotonic() - began, seed)]
     began = time.monotonic()
-    verdict = backup_cuts.cut(goal, seed)
-    outcomes.append(power_loss.outcome(
-        "power cuts of backups", goal, verdict, time.monotonic() - began, seed
-    ))
-    for kind, what in verdict.faults[:50]:
-        print(f"backups: {kind}: {what}", file=sys.stderr)
+    tally = shared("backup_cuts", jobs, goal=goal, seed=seed)
+    outcomes.append(tally.outcome("power cuts of backups", goal, time.monotonic() - began, seed))
     began = time.monotonic()
     tally = backup_writers.beside(max(1, goal // 10))
     outcomes.append(tally.outcome(
