@@ -1,7 +1,8 @@
 """The files of a commit under second names, or as copies where there can be none.
 
     linked    a hard link to the index's file: no byte is copied, and the space is shared
-    kept      a hard link to the file of the backup that is replaced, on another file system
+    kept      a hard link to a file that the older backup has, too; on another file system, to its
+              copy of the file
     copied    read, written, compared with its checksums, and synced
 
 Invariants
@@ -19,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from simindex.errors import CorruptFile
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.records.reports import Progress
 from simindex.storage.files import durable, removal
 from simindex.storage.files.descriptor import PLAIN, Descriptor
@@ -83,7 +84,11 @@ class Files:
                     return False
                 if self._verify:
                     Envelope(file.fileno(), str(older)).verify()
-        except (FileNotFoundError, CorruptFile):
+        except CorruptFile:
+            return False
+        except OSError as error:  # a disk that cannot read it, too
+            if raised_by_a_handler(error):
+                raise
             return False
         return True
 
@@ -112,7 +117,7 @@ def _verify(source: str, fd: int) -> None:
 
 def _same(path: Path, other: Path) -> bool:
     """Whether two names are of the same file."""
-    with suppress(OSError):
+    with suppress(FileNotFoundError):
         return os.path.samestat(path.lstat(), other.lstat())
     return False
 

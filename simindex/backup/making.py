@@ -23,6 +23,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from simindex.backup import place
@@ -35,7 +36,8 @@ from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.copying import copy_commit
 from simindex.storage.catalog.leases import acquire, check_place
 from simindex.storage.catalog.records import Head, Reading
-from simindex.storage.files import durable, removal
+from simindex.storage.files import durable, locks, removal
+from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.format import read_format
 from simindex.storage.files.refusals import remedied
 from simindex.storage.location import checked_call, described, leased
@@ -76,28 +78,32 @@ def _made(
     clear_up(path)
     with ExitStack() as held:
         older: State | None = None
+        lock: Descriptor | None = None
         if place.require_free_or_backup(path, index, uuid):
-            older = held.enter_context(place.held(path))
+            older, lock = held.enter_context(place.held(path))
         beside, folder = folder_beside(path)
         held.enter_context(folder)
         try:
             new = beside / "new"
             durable.make_directory(new)
             # Before anything is in it: who may not read the index may not read its backup.
-            new.chmod(stat.S_IMODE((path if path.exists() else index).stat().st_mode))
+            mode = (path if path.exists() else index).stat().st_mode
+            new.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
             backup = _Backup(index, catalog, uuid, path, older, new, verify=verify)
-            report = backup.make(progress, started)
-            _name(new, path, index, replaces=older is not None)
+            report = backup.make(progress)
+            _name(new, path, index, lock)
         except BaseException:
             _give_up(beside, path)
             raise
         remove_beside(beside, path)
-    return report
+    return replace(report, seconds=time.perf_counter() - started)
 
 
-def _name(new: Path, path: Path, index: Path, *, replaces: bool) -> None:
-    """Gives a whole backup its name."""
-    if replaces:
+def _name(new: Path, path: Path, index: Path, lock: Descriptor | None) -> None:
+    """Gives a whole backup its name, which the older backup has whose lock is given."""
+    if lock is not None:
+        if not locks.is_locked(lock, path / "LOCK"):
+            raise place.kept(path, index, "is not what it was when the backup began")
         take_the_place(path, new.parent)
         return
     try:
@@ -137,7 +143,7 @@ class _Backup:
         before = None if older is None else path / "segments"
         self.files = Files(index / "segments", before, new / "segments", verify=verify)
 
-    def make(self, progress: Progress | None, started: float) -> BackupReport:
+    def make(self, progress: Progress | None) -> BackupReport:
         """Makes all of it durable under its temporary name."""
         # First: so who finds the folder after a kill knows it as one of an index.
         self._copy_format()
@@ -153,7 +159,7 @@ class _Backup:
             path=str(self.path), generation=head.generation, linked=len(files.linked),
             kept=len(files.kept), copied=len(files.copied),
             bytes_copied=files.bytes_copied + self.catalog_bytes,
-            verified=self.verify, seconds=time.perf_counter() - started,
+            verified=self.verify, seconds=0.0,
         )
 
     def _copy_format(self) -> None:

@@ -14,6 +14,7 @@ from simindex.storage.ancestry import VALUE, State, decode
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import Reading
 from simindex.storage.files import locks
+from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.format import read_format
 from simindex.storage.location import leased
 from simindex.writing.creation import require_place
@@ -60,8 +61,8 @@ def require_free_or_backup(path: Path, index: Path, uuid: bytes) -> bool:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[State]:
-    """The state of an older backup, which nobody writes to meanwhile.
+def held(path: Path) -> Iterator[tuple[State, Descriptor]]:
+    """The state of an older backup, and its lock: nobody writes to it meanwhile.
 
     Raises IndexLocked if somebody does, CorruptFile if it cannot be read.
     """
@@ -77,7 +78,7 @@ def held(path: Path) -> Iterator[State]:
                 remedy="name another folder, or remove it by hand if nobody needs it",
                 path=str(path),
             ) from error
-        yield found
+        yield found, lock
     finally:
         locks.unlock(lock)
 

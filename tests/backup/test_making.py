@@ -639,6 +639,29 @@ def test_two_backups_to_one_place(
     assert inside(to.parent) == ["pages"]
 
 
+def test_what_replaces_the_older_backup_meanwhile_stays(
+    index_path: Path, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has moved it away, and made an index there."""
+    ids = filled(index_path)
+    back_up(index_path, to)
+    grown(index_path, 1000)
+    real: Callable[..., Any] = making._Backup.make
+
+    def make(backup: Any, *given: Any) -> Any:
+        to.rename(to.with_name("moved"))
+        with simindex.open(to, "c") as other:
+            other.append(numbered(7000, 3))
+        return real(backup, *given)
+
+    monkeypatch.setattr(making._Backup, "make", make)
+    with pytest.raises(IndexExists, match="when the backup began"):
+        back_up(index_path, to)
+    assert sound(to) == {7000, 7001, 7002}
+    assert sound(to.with_name("moved")) == ids
+    assert inside(to.parent) == ["moved", "pages"]
+
+
 def test_progress_is_told(index_path: Path, to: Path, elsewhere: None) -> None:
     filled(index_path)
     told: list[tuple[int, int]] = []
