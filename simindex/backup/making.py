@@ -22,13 +22,13 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from simindex.backup import place
 from simindex.backup.files import Files
-from simindex.errors import CorruptFile, SimindexError
+from simindex.errors import CorruptFile, SimindexError, StorageFailed
 from simindex.records.reports import BackupReport, Progress
 from simindex.repair.check import faults
 from simindex.storage.ancestry import VALUE, State, branched, encode, why_not_older
@@ -73,7 +73,7 @@ def _made(
     index: Path, catalog: Catalog, uuid: bytes, path: Path, verify: bool,
     progress: Progress | None, started: float,
 ) -> BackupReport:
-    place.require_outside(path, index)
+    place.require_possible(path, index)
     place.require_free_or_backup(path, index, uuid)
     clear_up(path)
     with ExitStack() as held:
@@ -81,7 +81,8 @@ def _made(
         lock: Descriptor | None = None
         if place.require_free_or_backup(path, index, uuid):
             older, lock = held.enter_context(place.held(path))
-        beside, folder = folder_beside(path)
+        with _forbidden_told(path):
+            beside, folder = folder_beside(path)
         held.enter_context(folder)
         try:
             new = beside / "new"
@@ -97,6 +98,21 @@ def _made(
             raise
         remove_beside(beside, path)
     return replace(report, seconds=time.perf_counter() - started)
+
+
+@contextmanager
+def _forbidden_told(path: Path) -> Iterator[None]:
+    """Names the folder of the backup where nobody may make another one in it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        raise StorageFailed(
+            f"no backup can be made in {path.parent} ({error.strerror})",
+            remedy="check its permissions, or name another folder", path=str(path.parent),
+            errno=error.errno,
+        ) from error
 
 
 def _name(new: Path, path: Path, index: Path, lock: Descriptor | None) -> None:

@@ -5,6 +5,7 @@ Anything else at the path is somebody's, and stays as it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +28,18 @@ def state(reading: Reading) -> State:
     return State(head, decode(reading.value(head, VALUE)))
 
 
-def require_outside(path: Path, index: Path) -> None:
-    """Refuses a path that is the index, or within it, by whatever names; both are resolved."""
+LONGEST_NAME = 244
+"""Bytes of a folder's name: while a backup is made, a folder has one that is 11 longer."""
+
+
+def require_possible(path: Path, index: Path) -> None:
+    """Refuses a path that is the index, or within it, by whatever names, and one of too long a
+    name; both are resolved."""
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise InvalidOption(
+            f"the name of {path} is longer than {LONGEST_NAME} bytes", remedy="name another folder",
+            option="path", found=str(path),
+        )
     if index in (path, *path.parents) or any(
         way.samefile(index) for way in (path, *path.parents) if way.exists()
     ):

@@ -25,6 +25,7 @@ from simindex.errors import (
     IndexNotFound,
     InvalidOption,
     SimindexError,
+    StorageFailed,
     StorageFull,
 )
 from simindex.index import handle
@@ -611,6 +612,21 @@ def test_a_full_disk_leaves_the_older_backup(
     assert inside(to.parent) == ["pages"]
     back_up(index_path, to)
     assert sound(to) == newer
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_folder_that_nobody_may_write_to(
+    code: int, index_path: Path, to: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(index_path)
+
+    def refuse(path: Path) -> None:
+        raise OSError(code, os.strerror(code), str(path))
+
+    monkeypatch.setattr(disk.system, "make_directory", refuse)
+    with pytest.raises(StorageFailed, match="no backup can be made in") as raised:
+        back_up(index_path, to)
+    assert "permissions" in (raised.value.remedy or "")
 
 
 @pytest.mark.parametrize("given", [3, None, "a\0b", b"x" * 300])
