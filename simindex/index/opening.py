@@ -84,7 +84,7 @@ def open(
             return _opened(directory, mode, options, overwrite, refresh, verify)
         except ClosedIndex:  # another index took its place just then, as a new backup does
             replaced += 1
-            if replaced == MOST_REPLACED:
+            if mode == "n" or replaced == MOST_REPLACED:
                 raise
             continue
         except IndexLocked:
