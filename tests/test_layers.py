@@ -44,6 +44,7 @@ LAYERS: tuple[str, ...] = (
     "pairs",
     "repair",
     "writing",
+    "backup",
     "index",
     "",  # simindex itself: what users import
     "compat",

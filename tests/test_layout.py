@@ -79,6 +79,7 @@ TESTED_BY = {
     "writing/creation.py": "writing/test_writer_faults.py",
     "writing/edits.py": "writing/test_writer_faults.py",
     "writing/releasing.py": "regressions/test_0051_interrupts_leaked_descriptors.py",
+    "writing/replacement.py": "cli/test_new_index.py",
     "writing/restructuring.py": "storage/tables/test_permuted.py",
     "writing/telling.py": "index/test_settling.py",
     "writing/tombstone_runs.py": "writing/test_merges.py",

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from simindex.cli.app import WRONG_CALL, program
 from simindex.cli.commands import (  # noqa: F401 - each adds its command to the program
+    backup,
     build,
     check,
     clusters,

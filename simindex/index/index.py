@@ -11,12 +11,14 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from simindex.arrays import U64, Bools
+from simindex.backup.making import make_backup
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.index.changes import Changes
@@ -37,7 +39,7 @@ from simindex.records.batch import Batch
 from simindex.records.clusters import Clusters
 from simindex.records.matches import Match, Matches, TopMatches
 from simindex.records.pairs import Pairs
-from simindex.records.reports import Audit, Finding, IndexStats, Progress
+from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
 from simindex.repair.check import faults
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.values import pack
@@ -992,6 +994,71 @@ class Index:
             snapshot=self._current(), progress=progress,
         )
         return [*found, *self._changes.strays()]
+
+    @typed
+    def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        verify: bool = False,
+        progress: Progress | None = None,
+    ) -> BackupReport:
+        """Makes a backup of the newest commit, or brings an older backup up to date.
+
+        Readers and writers of the index go on meanwhile, in this process and in others. The backup
+        is an index: `open` it, copy it, or put it in the place of a lost one.
+
+        Parameters
+        ----------
+        path : str
+            A folder outside of the index: a new or empty one, or a backup of an earlier commit.
+        verify : bool
+            Read every byte and compare it with its checksum, as `check` does. Without it, headers,
+            footers and sizes of all files are compared, all of the catalog, and whole files that
+            are copied.
+        progress : function, optional
+            Called from time to time with the bytes copied and all bytes to copy; then, with
+            `verify`, with the bytes verified and all bytes.
+
+        Returns
+        -------
+        BackupReport
+            How many files were linked and copied, and of which commit.
+
+        Raises
+        ------
+        IndexExists
+            If there is anything else at the path: another index, a newer or changed backup, one
+            from before a repair, or files of other kinds. It stays as it is.
+        InvalidOption
+            If the path is the index, within it, or a mount point.
+        IndexNotFound
+            If there is no folder for it.
+        IndexLocked
+            If the backup at the path is open for writing.
+        CorruptFile
+            If the index, or the older backup, is damaged. The older backup is as it was.
+        StorageFull, StorageFailed
+            If the system refused to write. The older backup is as it was.
+
+        Notes
+        -----
+        Files of segments are hard links where the file system has them: they share their bytes with
+        the index. Neither is changed through the other, because files of segments are never
+        changed. A disk that loses the bytes loses them for both: make another backup on another
+        disk, where files are copied, each once.
+
+        The backup appears complete, in the place of the older one, or not at all, also after a kill
+        or a power cut. The next backup to the path removes what a killed one has left next to it.
+        Rows that wait for a commit are not part of it. Handles on the older backup raise
+        ClosedIndex: open it again.
+        """
+        self._check_open()
+        handle = self._handle
+        return make_backup(
+            handle.path, handle.catalog, handle.view.index, path,
+            verify=as_flag(verify, "verify"), progress=progress,
+        )
 
     @typed
     def stats(self, *, skew: bool = False) -> IndexStats:

@@ -74,6 +74,7 @@ class Committer:
         self._files: SegmentFiles | None = None
         try:
             self.lock = locks.lock(view.path / "LOCK")
+            check_place(self.catalog.environment)  # else its strays would be another index's files
             with self.catalog.reading() as reading:
                 commit = reading.head()
             self.waiting = Waiting(view.options.key_secret, commit)

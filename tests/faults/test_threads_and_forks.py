@@ -64,6 +64,7 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
         "explain_top": lambda: index.explain_top(FIRST[:1], k=1),
         "stats": lambda: index.stats(),
         "check": lambda: index.check(),
+        "backup": lambda: index.backup(index.path.with_name("backup")),
         "audit": lambda: index.audit(),
         "tune": lambda: index.tune(),
         "machine": lambda: index.machine,

@@ -179,6 +179,15 @@ def check(of: Caller) -> bool:
     return not found
 
 
+def backup(of: Caller) -> bool:
+    """Of a commit while other threads commit and merge; each thread has its own."""
+    path = of.index.path.with_name(f"backup-{threading.get_ident()}")
+    of.index.backup(path, verify=bool(of.rng.integers(2)))
+    with simindex.open(path) as copy:
+        whole = copy.contains(ids=list(range(OLD + NEAR))).all()
+        return bool(whole) and copy.check() == []
+
+
 def audit(of: Caller) -> bool:
     recall = of.index.audit(h=3, recall=0.8, sample=8).recall
     return recall is None or 0 <= recall <= 1
@@ -214,7 +223,8 @@ def get(of: Caller) -> bool:
 
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
     query, query_stream, query_some, query_first, top, top_auto, explain, explain_top, pairs,
-    clusters, rows, length, contains, get, stats, check, audit, tune, refresh, generation, looks,
+    clusters, rows, length, contains, get, stats, check, backup, audit, tune, refresh, generation,
+    looks,
 )
 
 

@@ -34,6 +34,7 @@ from reliability.stages import (
     Model,
     Stage,
     adding,
+    backup_of,
     batch,
     built,
     chain,
@@ -94,6 +95,8 @@ class Call:
     def made(self, stage: Stage) -> Any:
         """Makes the call and returns what it does, iterators as lists."""
         given = dict(self.arguments)
+        if self.method == "backup":
+            given["path"] = backup_of(stage.path)
         if self.mode:
             if isinstance(getattr(type(stage.index), self.method), property):
                 return getattr(stage.index, self.method)
@@ -206,6 +209,12 @@ def clean(found: Any, rows: Rows) -> str:
     """Of `Index.check`."""
     wrong = [one for one in found if one.severity == "error"]
     return f"check finds {wrong[0]}" if wrong else ""
+
+
+def backed_up(found: Any, rows: Rows) -> str:
+    """Of `Index.backup`: the backup is whole, and holds what is committed."""
+    with simindex.open(found.path) as copy:
+        return clean(copy.check(), rows) or listed(list(copy.rows()), rows)
 
 
 def named_rows(*names: Any) -> Answer:
@@ -336,6 +345,9 @@ def _questions() -> Iterator[Call]:
         yield Call("stats", {"skew": skew}, mode="r", answer=stated)
     yield Call("check", mode="r", answer=clean)
     yield Call("check", {"progress": progress}, mode="r", answer=clean)
+    for verify in (False, True):
+        yield Call("backup", {"verify": verify}, mode="r", answer=backed_up)
+    yield Call("backup", {"progress": progress}, on="keyed", mode="r", answer=backed_up)
     yield Call("audit", {"h": 3, "recall": 0.8, "sample": 8, "threads": 2}, mode="r")
     yield Call("audit", {"method": "psm"}, mode="r")
     yield Call("tune", {"h": 3, "machine": False}, mode="r")
@@ -363,6 +375,7 @@ def _questions_to_writers() -> Iterator[Call]:
         yield Call("query", {"batch": QUERIES}, states=states,
                    answer=brute.wrong_matches(ASKED, 3))
         yield Call("check", states=states, answer=clean, gate=True)
+        yield Call("backup", states=states, answer=backed_up)
         yield Call("rows", states=states, answer=listed)
         yield Call("stats", states=states, answer=stated)
     yield Call("refresh", states=("merged",))

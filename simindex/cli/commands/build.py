@@ -31,7 +31,7 @@ from simindex.cli.choices import (
 from simindex.cli.console import emit
 from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
 from simindex.cli.existing import CHOICES, Choice
-from simindex.cli.new_index import clear_up, replacing
+from simindex.cli.new_index import replacing
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
 from simindex.cli.pruning import Pruning
@@ -54,6 +54,7 @@ from simindex.storage.files.refusals import LAST_COMMIT
 from simindex.storage.location import checked_call
 from simindex.writing.creation import require_place
 from simindex.writing.ownership import exists, require_nothing_else
+from simindex.writing.replacement import clear_up
 
 NO_TEXTS = (
     "texts cannot be added to it",
