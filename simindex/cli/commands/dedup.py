@@ -26,6 +26,7 @@ from typing import Any
 
 import click
 
+from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.batches import process_bytes
 from simindex.cli.choices import (
@@ -37,7 +38,7 @@ from simindex.cli.choices import (
     output_options,
 )
 from simindex.cli.console import count, duration, megabytes, say
-from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
+from simindex.cli.dedup.outputs import audit_file, whole_writes
 from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
 from simindex.cli.dedup.run import Run
@@ -122,7 +123,7 @@ def dedup(
     """
     inputs = inputs or ("-",)
     require_inputs(inputs)
-    require_apart(audit, inputs, index_path)
+    require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))
     if date_field is not None:
         if keep.policy != "newest":
             raise click.UsageError("--date-field goes with --keep newest")

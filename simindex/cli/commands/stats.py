@@ -13,8 +13,9 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
-from simindex.cli.console import audited, compacted, count, emit, encodable, megabytes, shown
+from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
 from simindex.index.first_texts import awaits_recipe
+from simindex.outputs.columns import encodable
 from simindex.records.reports import IndexStats, Skew
 
 

@@ -30,7 +30,6 @@ from simindex.cli.chunks import (
     portions,
     read_ahead,
 )
-from simindex.cli.console import key_text
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Listing, settle
 from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
@@ -41,6 +40,7 @@ from simindex.cli.dedup.whole import Ranking
 from simindex.cli.progress import Progress
 from simindex.cli.short_texts import ShortTexts
 from simindex.inputs import ID_FIELDS, Document, Intake
+from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
