@@ -34,19 +34,24 @@ def write_parquet(stream: BinaryIO, schema: Schema) -> Iterator[Write]:
         pa.PythonFile(sink, mode="w"), fields, compression="zstd", write_page_checksum=True
     )
     waiting: list[Any] = []
+    rows = size = 0
 
     def end_group() -> None:
+        nonlocal rows, size
         if waiting:
             group = pa.concat_tables(waiting)
             waiting.clear()
-            file.write_table(group, row_group_size=GROUP_ROWS)
+            file.write_table(group, row_group_size=rows)
+            rows = size = 0
 
     def write(columns: Columns) -> None:
         arrays = [
             _array(pa, columns[field.name], field.type, schema[field.name]) for field in fields
         ]
-        waiting.append(pa.Table.from_arrays(arrays, schema=fields))
-        rows, size = sum(map(len, waiting)), sum(table.nbytes for table in waiting)
+        nonlocal rows, size
+        table = pa.Table.from_arrays(arrays, schema=fields)
+        waiting.append(table)
+        rows, size = rows + len(table), size + table.nbytes
         if rows >= GROUP_ROWS or size >= GROUP_BYTES:
             end_group()
 
