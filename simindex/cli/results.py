@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from simindex.cli.app import AS_JSON
 from simindex.cli.choices import NamedPath, collected
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
-from simindex.outputs.whole_file import whole_file
 
 STDOUT = "-"
 
@@ -50,27 +48,27 @@ class Results:
         """What takes the results; None for lines for people, which go to standard output."""
         return nullcontext() if self.format is None else self.table(schema)
 
-    @contextmanager
-    def table(self, schema: Schema) -> Iterator[Write]:
+    def table(self, schema: Schema) -> AbstractContextManager[Write]:
         """What takes the results, as JSON lines where nothing else is asked for.
 
         FILE gets its name on a clean exit.
         """
         row = self.format or FORMATS[JSONL]
-        with ExitStack() as opened:
-            stream: Any = sys.stdout.buffer if row.binary else sys.stdout
-            if self.path is not None:
-                stream = opened.enter_context(whole_file(Path(self.path), "-o"))
-                if not row.binary:
-                    stream = TextIOWrapper(stream, encoding="utf-8", newline="")
-                    opened.callback(stream.detach)
-            write = opened.enter_context(row.write(stream, schema))
+        if self.path is None:
+            return _to_stdout(row, schema)
+        return row.to_file(Path(self.path), "-o", schema)
 
-            def handed_over(columns: Columns) -> None:
-                write(columns)
-                stream.flush()
 
-            yield handed_over if self.path is None else write
+@contextmanager
+def _to_stdout(row: Format, schema: Schema) -> Iterator[Write]:
+    stream: Any = sys.stdout.buffer if row.binary else sys.stdout
+    with row.write(stream, schema) as write:
+
+        def handed_over(columns: Columns) -> None:
+            write(columns)
+            stream.flush()
+
+        yield handed_over
 
 
 def _results(output: str | None, out: str | None) -> Results:

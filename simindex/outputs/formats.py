@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 from simindex.outputs.columns import Schema, Write
 from simindex.outputs.csv_table import write_csv
 from simindex.outputs.json_lines import write_json_lines
 from simindex.outputs.parquet import write_parquet
+from simindex.outputs.whole_file import whole_file
 
 JSONL = "jsonl"
 
@@ -35,6 +38,16 @@ class Format:
     write: Callable[[Any, Schema], AbstractContextManager[Write]]
     suffixes: tuple[str, ...] = ()
     binary: bool = False
+
+    @contextmanager
+    def to_file(self, path: Path, option: str, schema: Schema) -> Iterator[Write]:
+        """What takes rows of a file, which an option names; see `whole_file`."""
+        with whole_file(path, option) as file, ExitStack() as opened:
+            stream: Any = file
+            if not self.binary:
+                stream = TextIOWrapper(file, encoding="utf-8", newline="")
+                opened.callback(stream.detach)
+            yield opened.enter_context(self.write(stream, schema))
 
 
 FORMATS = {

@@ -190,6 +190,8 @@ MISTAKES = [
     ("export pages.sim --output xml", 2, "'xml' is not one of"),
     ("export pages.sim --format csv", 2, "--output names the format of results"),
     ("merge pages.sim --output week.sim", 2, "the new index is named with -o, or --out"),
+    ("dedup news.jsonl --index pages.sim --audit gone.csv", 2, "--audit gone.csv is csv, and each "
+     "run with --index adds to the audit", "name a file that ends with .jsonl"),
     ("pairs pages.sim -o pairs.xls", 2, "-o pairs.xls does not say the format", ".parquet"),
     ("pairs pages.sim -o pages.sim/pairs.csv", 2, "-o pages.sim/pairs.csv is the index pages.sim"),
     ("pairs pages.sim -o no/where.csv", 2, "cannot be written: No such file or directory"),

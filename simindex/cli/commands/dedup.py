@@ -38,7 +38,7 @@ from simindex.cli.choices import (
     output_options,
 )
 from simindex.cli.console import count, duration, megabytes, say
-from simindex.cli.dedup.outputs import audit_file, whole_writes
+from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
 from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
 from simindex.cli.dedup.run import Run
@@ -91,7 +91,8 @@ BUFFER_DOCUMENTS = 1 << 14
     "--audit", type=NamedPath(), metavar="FILE",
     help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
     "distance, why it went, and the file and line of both. With --index the lines are added to "
-    "FILE, except those that it has.",
+    "FILE, except those that it has. Without --index, a FILE that ends with .csv or .parquet is a "
+    "table, which is there at the end of the run.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -124,6 +125,8 @@ def dedup(
     inputs = inputs or ("-",)
     require_inputs(inputs)
     require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))
+    adding = index_path is not None
+    audited = audit_format(audit, adding=adding)
     if date_field is not None:
         if keep.policy != "newest":
             raise click.UsageError("--date-field goes with --keep newest")
@@ -158,7 +161,7 @@ def dedup(
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
-            listing = opened.enter_context(audit_file(audit, adding=index_path is not None))
+            listing = opened.enter_context(audit_file(audit, audited, adding=adding))
             output = opened.enter_context(whole_writes())
             short = ShortTexts(place.prepared.recipe, h)
             run = Run(place, h, keep, recall, mark, output, listing, short)

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from simindex.cli.dedup.listing import Listing, listing
+from simindex.cli.dedup.listing import Audit, listing, table
+from simindex.errors import InvalidOption
+from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
 
 
 @contextmanager
@@ -23,11 +25,26 @@ def whole_writes() -> Iterator[BinaryIO]:
         yield output
 
 
+def audit_format(path: str | None, *, adding: bool) -> Format:
+    """How the audit is written; InvalidOption where lines are to be added to what has none."""
+    row = (path and by_suffix(path)) or FORMATS[JSONL]
+    if adding and row.name != JSONL:
+        raise InvalidOption(
+            f"--audit {path} is {row.name}, and each run with --index adds to the audit, which "
+            "only JSON lines allow", remedy="name a file that ends with .jsonl", option="audit",
+            path=path,
+        )
+    return row
+
+
 @contextmanager
-def audit_file(path: str | None, *, adding: bool) -> Iterator[Listing | None]:
+def audit_file(path: str | None, row: Format, *, adding: bool) -> Iterator[Audit | None]:
     """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
         yield None
-        return
-    with listing(Path(path), adding=adding) as opened:
-        yield opened
+    elif row.name == JSONL:
+        with listing(Path(path), adding=adding) as lines:
+            yield lines
+    else:
+        with table(Path(path), row) as rows:
+            yield rows
