@@ -26,12 +26,15 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.app import uninterrupted
+from simindex.cli.turn import Turn
 from simindex.errors import IndexNotFound, SimindexError
 from simindex.storage.files import durable, locks, removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.names import KEPT_PREFIX, is_directory, is_numbered, next_numbered
 from simindex.writing.creation import discard, replaceable
 from simindex.writing.ownership import require_nothing_else, strangers
+
+FIRST = Turn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class NewIndex:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, turn: Turn = FIRST) -> Iterator[Path]:
     """Where to build an index that takes the place of the one at `path` on a clean exit.
 
     The old index is held as by a writer meanwhile, so nobody adds to what will be gone; a damaged
@@ -73,7 +76,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with ExitStack() as held:
         try:
             with replaceable(path):
-                held.callback(simindex.open(path, "w").close)
+                held.callback(turn.open(path).close)
         except IndexNotFound:
             yield path
             return

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from simindex.cli.apart import require_apart
-from simindex.cli.app import AS_JSON
+from simindex.cli.app import AS_JSON, uninterrupted
 from simindex.cli.choices import NamedPath, collected
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
@@ -90,7 +90,16 @@ def _results(output: str | None, out: str | None) -> Results:
         raise click.UsageError(
             f"a terminal cannot show {row.name}: name a file with -o FILE, or redirect the output"
         )
+    if row is not None:
+        load(row)
     return Results(row, path)
+
+
+def load(row: Format) -> None:
+    """Imports what a format needs. An interrupt is held back: imports sometimes swallow one."""
+    if row.load is not None:
+        with uninterrupted():
+            row.load()
 
 
 def _suffixes() -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from simindex.outputs.columns import Schema, Write
 from simindex.outputs.csv_table import write_csv
 from simindex.outputs.json_lines import write_json_lines
-from simindex.outputs.parquet import write_parquet
+from simindex.outputs.parquet import load, write_parquet
 from simindex.outputs.whole_file import whole_file
 
 JSONL = "jsonl"
@@ -32,12 +32,15 @@ class Format:
         In lower case: files with one of them get this format.
     binary : bool
         Whether the stream takes bytes, which a terminal cannot show; otherwise it takes text.
+    load : callable, optional
+        Imports what the writer needs; MissingExtra where that is not installed.
     """
 
     name: str
     write: Callable[[Any, Schema], AbstractContextManager[Write]]
     suffixes: tuple[str, ...] = ()
     binary: bool = False
+    load: Callable[[], object] | None = None
 
     @contextmanager
     def to_file(self, path: Path, option: str, schema: Schema) -> Iterator[Write]:
@@ -55,7 +58,7 @@ FORMATS = {
     for row in (
         Format(JSONL, write_json_lines, suffixes=(".jsonl", ".ndjson")),
         Format("csv", write_csv, suffixes=(".csv",)),
-        Format("parquet", write_parquet, suffixes=(".parquet",), binary=True),
+        Format("parquet", write_parquet, suffixes=(".parquet",), binary=True, load=load),
     )
 }
 """By name, in the order of the help."""

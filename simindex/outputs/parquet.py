@@ -18,12 +18,18 @@ GROUP_ROWS, GROUP_BYTES = 1 << 20, 1 << 26
 """A row group ends with the rows that reach one of both."""
 
 
-@contextmanager
-def write_parquet(stream: BinaryIO, schema: Schema) -> Iterator[Write]:
-    """Writes rows in groups, and the table of contents on a clean exit alone."""
+def load() -> tuple[Any, Any]:
+    """pyarrow and its Parquet; MissingExtra where it is not installed."""
     with needed("Parquet", extra="arrow"):
         import pyarrow as pa
         from pyarrow import parquet
+    return pa, parquet
+
+
+@contextmanager
+def write_parquet(stream: BinaryIO, schema: Schema) -> Iterator[Write]:
+    """Writes rows in groups, and the table of contents on a clean exit alone."""
+    pa, parquet = load()
     types = {
         "text": pa.string(), "bytes": pa.binary(), "bool": pa.bool_(), "uint64": pa.uint64(),
         "int64": pa.int64(), "uint16": pa.uint16(), "float32s": pa.list_(pa.float32()),
@@ -33,35 +39,42 @@ def write_parquet(stream: BinaryIO, schema: Schema) -> Iterator[Write]:
     file = parquet.ParquetWriter(
         pa.PythonFile(sink, mode="w"), fields, compression="zstd", write_page_checksum=True
     )
-    waiting: list[Any] = []
-    rows = size = 0
+    group = _Group(pa, file, sink, fields, schema)
+    yield group.add
+    group.end()
+    file.close()
+    sink.hand_over()
 
-    def end_group() -> None:
-        nonlocal rows, size
-        if waiting:
-            group = pa.concat_tables(waiting)
-            waiting.clear()
-            file.write_table(group, row_group_size=rows)
-            rows = size = 0
 
-    def write(columns: Columns) -> None:
+class _Group:
+    """The rows that are not written yet."""
+
+    def __init__(self, pa: Any, file: Any, sink: _Sink, fields: Any, schema: Schema) -> None:
+        self._pa, self._file, self._sink = pa, file, sink
+        self._fields, self._schema = fields, schema
+        self._tables: list[Any] = []
+        self._rows = self._bytes = 0
+
+    def add(self, columns: Columns) -> None:
+        """Adds rows, and writes the group if it is full."""
         arrays = [
-            _array(pa, columns[field.name], field.type, schema[field.name]) for field in fields
+            _array(self._pa, columns[field.name], field.type, self._schema[field.name])
+            for field in self._fields
         ]
-        nonlocal rows, size
-        table = pa.Table.from_arrays(arrays, schema=fields)
-        waiting.append(table)
-        rows, size = rows + len(table), size + table.nbytes
-        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
-            end_group()
+        table = self._pa.Table.from_arrays(arrays, schema=self._fields)
+        self._tables.append(table)
+        self._rows, self._bytes = self._rows + len(table), self._bytes + table.nbytes
+        if self._rows >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+            self.end()
 
-    try:
-        yield write
-        end_group()
-        file.close()
-    finally:
-        sink.closed = True  # else the writer ends the file when it goes away
-        stream.flush()
+    def end(self) -> None:
+        """Writes the group."""
+        if self._rows:
+            group = self._pa.concat_tables(self._tables)
+            self._tables.clear()
+            self._file.write_table(group, row_group_size=self._rows)
+            self._sink.hand_over()
+            self._rows = self._bytes = 0
 
 
 def _array(pa: Any, column: NDArray[Any] | Sequence[Any], type_: Any, kind: Kind) -> Any:
@@ -74,27 +87,38 @@ def _array(pa: Any, column: NDArray[Any] | Sequence[Any], type_: Any, kind: Kind
 
 
 class _Sink:
-    """A stream that only goes forward, and knows where it is."""
+    """Keeps what pyarrow writes until it is handed over to a stream, which only goes forward.
+
+    A writer ends its file also when it goes away, as after an interrupt: that is never handed over.
+    """
+
+    closed = False
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._at = stream, 0
-        self.closed = False
-        """What is written to a closed one goes nowhere."""
+        self._stream = stream
+        self._kept: list[bytes] = []
+        self._at = 0
 
     def write(self, data: Any) -> int:
-        left = memoryview(data).cast("B")
-        size = len(left)
-        while len(left) and not self.closed:
-            left = left[self._stream.write(left) :]  # a part, where Python does not buffer it
-        self._at += size
-        return size
+        kept = bytes(data)
+        self._kept.append(kept)
+        self._at += len(kept)
+        return len(kept)
 
     def tell(self) -> int:
         return self._at
 
     def flush(self) -> None:
-        if not self.closed:
-            self._stream.flush()
+        """There is nothing to do before it is handed over."""
 
     def close(self) -> None:
         """The stream is its owner's to close."""
+
+    def hand_over(self) -> None:
+        """Writes what was kept."""
+        for data in self._kept:
+            left = memoryview(data)
+            while len(left):
+                left = left[self._stream.write(left) :]  # a part, where Python does not buffer it
+        self._kept.clear()
+        self._stream.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 import tracemalloc
@@ -120,6 +121,24 @@ def test_what_ends_early_is_no_parquet_file(error: type[BaseException]) -> None:
     with pytest.raises(error), write_parquet(stream, {"id": "uint64"}) as write:
         write({"id": [1]})
         raise error
+    assert b"PAR1" not in bytes(stream.bytes[4:])
+
+
+def test_an_interrupt_while_the_writer_is_made_leaves_no_parquet_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may come when pyarrow has made its writer, which then ends the file when it goes away."""
+    made = parquet.ParquetWriter
+
+    def interrupted(*args: Any, **named: Any) -> Any:
+        made(*args, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parquet, "ParquetWriter", interrupted)
+    stream = Pipe()
+    with pytest.raises(KeyboardInterrupt), write_parquet(stream, {"id": "uint64"}):
+        pass
+    gc.collect()
     assert b"PAR1" not in bytes(stream.bytes[4:])
 
 

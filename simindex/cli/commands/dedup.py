@@ -48,6 +48,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.short_texts import ShortTexts
+from simindex.cli.turn import Turn, wait_option
 from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
 
@@ -102,12 +103,13 @@ BUFFER_DOCUMENTS = 1 << 14
 @recipe_options
 @idf_options
 @input_options
+@wait_option
 @output_options
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, keep: Keep,
     date_field: str | None, buffer_documents: int, mark: bool, audit: str | None, recall: float,
     temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
-    as_json: bool, quiet: bool,
+    turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents without their near-duplicates.
 
@@ -133,6 +135,8 @@ def dedup(
         keep = replace(keep, field=date_field)
     streamed = decided_in_buffers(inputs) if keep.is_by_rank else None
     whole = keep.is_by_rank and streamed is None
+    if turn.seconds and index_path is None:
+        raise click.UsageError("--wait goes with --index")
     if index_path is not None and temp_dir is not None and not whole:
         raise click.UsageError("nothing is temporary here: leave out --temp-dir")
     if keep.is_by_rank and not (whole or quiet):
@@ -144,7 +148,7 @@ def dedup(
     silent = quiet or sys.stdout.isatty()
     reading = reading.of_all_fields()
     reading = reading.of_this_run() if index_path is None else reading.lasting()
-    asked = Asked(inputs, recipe_given, h, learning, reading, silent)
+    asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn)
     with ExitStack() as opened:
         if index_path is None or whole:
             folder = opened.enter_context(temporary_folder(temp_dir))

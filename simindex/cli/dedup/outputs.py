@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from simindex.cli.dedup.listing import Audit, listing, table
+from simindex.cli.results import load
 from simindex.errors import InvalidOption
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
 
@@ -34,6 +35,7 @@ def audit_format(path: str | None, *, adding: bool) -> Format:
             "only JSON lines allow", remedy="name a file that ends with .jsonl", option="audit",
             path=path,
         )
+    load(row)
     return row
 
 
