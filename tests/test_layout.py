@@ -42,6 +42,7 @@ TESTED_BY = {
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
+    "cli/suggested.py": "cli/commands/test_completion.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",
     "inputs/plain.py": "inputs/test_reading.py",

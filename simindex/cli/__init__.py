@@ -24,6 +24,7 @@ from simindex.cli.commands import (  # noqa: F401 - each adds its command to the
     check,
     clusters,
     compact,
+    completion,
     dedup,
     delete,
     demo,

@@ -32,10 +32,11 @@ from simindex.cli.dedup.keeping import (
     ranks_of,
     representatives,
 )
-from simindex.cli.dedup.ranks import Keep
+from simindex.cli.dedup.ranks import WRITTEN, Keep
 from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
+from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
 from simindex.outputs.columns import Schema, key_text, kind_of_keys
@@ -57,6 +58,7 @@ from simindex.records.clusters import Clusters
 )
 @click.option(
     "--keep", metavar="POLICY", callback=kept_option,
+    shell_complete=suggested(lambda: [REPRESENTATIVE, *WRITTEN[:-1]]),
     help="Say which document of each cluster to keep: representative, or first, longest, newest or "
     "highest:FIELD, which need the INPUTs. Prints keep or drop, the document, its cluster, and the "
     "document that is kept.",

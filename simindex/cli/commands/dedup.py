@@ -40,7 +40,7 @@ from simindex.cli.choices import (
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
 from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
-from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
+from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
 from simindex.cli.dedup.run import Run
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
 from simindex.cli.dedup.whole import Ranking
@@ -48,6 +48,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.short_texts import ShortTexts
+from simindex.cli.suggested import suggested
 from simindex.cli.turn import Turn, wait_option
 from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
@@ -65,6 +66,7 @@ BUFFER_DOCUMENTS = 1 << 14
 @distance("the recipe")
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
+    shell_complete=suggested(lambda: WRITTEN),
     help="Which document of a group to keep: first, longest (the longest text), newest, "
     "highest:FIELD (the highest number or text in FIELD), or none (drop the whole group). longest, "
     "newest and highest read everything twice, standard input from a temporary copy. With standard "

@@ -46,6 +46,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
+from simindex.cli.suggested import suggested
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
 from simindex.outputs.columns import Columns, Schema, as_json_line, key_text, kind_of_keys
@@ -171,7 +172,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @threads_option
 @memory_option
 @click.option(
-    "--method", default="auto", show_default=True,
+    "--method", default="auto", show_default=True, shell_complete=suggested(registry.names),
     help=f"How to search: {', '.join(registry.names())}, or the name of a structure.",
 )
 @click.option(
