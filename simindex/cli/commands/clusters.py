@@ -98,28 +98,27 @@ def clusters(
         h = index.h if h is None else h
         if keep is not None:
             _require_ranks(keep, inputs, bool(index.options.keys))
-        with Progress("pairing", "row", quiet=quiet) as progress:
-            found = index.clusters(
-                h=h, mode="star" if star else "components", singletons=singletons,
-                memory_limit=memory_limit, threads=threads, progress=progress.tell,
-            )
-        rows = len(index)
-        if keep is None:
-            with results.opened(_schema(index.options.keys)) as write:
-                for some in found.slices(LINES_AT_ONCE):
-                    columns = _columns(some)
+        schema = _schema_of_verdicts if keep else _schema
+        with results.opened(schema(index.options.keys)) as write:
+            with Progress("pairing", "row", quiet=quiet) as progress:
+                found = index.clusters(
+                    h=h, mode="star" if star else "components", singletons=singletons,
+                    memory_limit=memory_limit, threads=threads, progress=progress.tell,
+                )
+            rows = len(index)
+            if keep is None:
+                for columns in map(_columns, found.slices(LINES_AT_ONCE)):
                     if write is None:
                         click.echo("\n".join(_lines(columns)))
                     else:
                         write(columns)
-        else:
-            reading = reading.named_for(index)
-            if not quiet:
-                reading.say_names(inputs, index_path)
-            intake = reading.intake()
-            documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
-            kept = _kept(found, keep, documents, quiet)
-            with results.opened(_schema_of_verdicts(index.options.keys)) as write:
+            else:
+                reading = reading.named_for(index)
+                if not quiet:
+                    reading.say_names(inputs, index_path)
+                intake = reading.intake()
+                documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
+                kept = _kept(found, keep, documents, quiet)
                 for columns in _verdicts(found, kept, listed):
                     if write is None:
                         click.echo("\n".join(_lines_of_verdicts(columns, listed is not None)))

@@ -273,7 +273,6 @@ def query(
     if not quiet:
         for line in met(intake):
             say(line)
-    if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
         if listed:
             result = _result_of_listing(asked, matched, listed, h)
