@@ -116,7 +116,9 @@ def test_a_reader_has_its_searches_alone(index_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", [b'a"b', b"a\\b", b"a\nb", b"a{b=},#", "é".encode(), b"\xff"])
+@pytest.mark.parametrize(
+    "name", [b'a"b', b"a\\b", b"a\\nb", b"a\nb", b"a{b=},#", "é".encode(), b"\xff"]
+)
 def test_the_label_of_an_index_is_its_path(tmp_path: Path, name: bytes) -> None:
     path = tmp_path / os.fsdecode(name)
     with simindex.open(path, "n") as index:
