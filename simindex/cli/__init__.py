@@ -25,6 +25,7 @@ from simindex.cli.commands import (  # noqa: F401 - each adds its command to the
     check,
     clusters,
     compact,
+    completion,
     dedup,
     delete,
     demo,

@@ -13,10 +13,13 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.app import uninterrupted
+from simindex.cli.turn import Turn
 from simindex.errors import IndexNotFound, SimindexError
 from simindex.writing.creation import discard, replaceable
 from simindex.writing.ownership import require_nothing_else
 from simindex.writing.replacement import folder_beside, led_to, remove_beside, take_the_place
+
+FIRST = Turn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class NewIndex:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, turn: Turn = FIRST) -> Iterator[Path]:
     """Where to build an index that takes the place of the one at `path` on a clean exit.
 
     The old index is held as by a writer meanwhile, so nobody adds to what will be gone; a damaged
@@ -58,7 +61,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with ExitStack() as held:
         try:
             with replaceable(path):
-                held.callback(simindex.open(path, "w").close)
+                held.callback(turn.open(path).close)
         except IndexNotFound:
             yield path
             return

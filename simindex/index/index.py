@@ -21,6 +21,7 @@ from simindex.arrays import U64, Bools
 from simindex.backup.making import make_backup
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
+from simindex.index import metrics
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.handle import Handle, Mode
@@ -37,7 +38,7 @@ from simindex.query.asked import Asked, asked
 from simindex.query.explanation import Explanation, TopExplanation
 from simindex.records.batch import Batch
 from simindex.records.clusters import Clusters
-from simindex.records.matches import Match, Matches, TopMatches
+from simindex.records.matches import NO_NEIGHBOUR, Match, Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
 from simindex.repair.check import faults
@@ -309,7 +310,11 @@ class Index:
             h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
             memory_limit=memory_limit, threads=threads, limit=limit,
         )
-        return asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
+        found = asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
+        counts = self._handle.counts
+        seconds = found.stats.seconds
+        counts.searched(counts.query, 1, len(asking.rows), len(found.query), seconds)
+        return found
 
     @typed
     def query_stream(
@@ -359,8 +364,10 @@ class Index:
             h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
             memory_limit=memory_limit, threads=threads, limit=limit,
         )
+        counts, tally = self._handle.counts, self._handle.counts.query_stream
+        counts.searched(tally, 1, len(asking.rows), 0, 0.0)
         found = answerer.stream(snapshot, asking.rows, asking.weights, question)
-        return each(self.path, asking.each_numbered(found))
+        return each(self.path, asking.each_numbered(counts.each(tally, found)))
 
     @typed
     def top(
@@ -434,7 +441,10 @@ class Index:
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
             threads=threads,
         )
-        return asking.numbered_top(answerer.top(snapshot, asking.rows, question))
+        found = answerer.top(snapshot, asking.rows, question)
+        counts, places = self._handle.counts, int((found.id != NO_NEIGHBOUR).sum())
+        counts.searched(counts.top, 1, len(asking.rows), places, found.stats.seconds)
+        return asking.numbered_top(found)
 
     def pairs(
         self,
@@ -1069,3 +1079,16 @@ class Index:
         """
         self._check_open()
         return gather(self._handle, self._current(), skew=as_flag(skew, "skew"))
+
+    @typed
+    def metrics(self, *, calls: bool = True) -> str:
+        """Figures for monitoring, in the text format of OpenMetrics, which Prometheus reads.
+
+        Rows, segments and bytes of the index, and what the calls of this handle have done since it
+        was opened: documents that they looked up, found and added, time of searches and commits,
+        merges. Each sample has a label `index` with the path. With ``calls=False`` the figures of
+        the handle are left out. After a deletion the first call reads all ids, as in `stats`.
+        """
+        calls = as_flag(calls, "calls")
+        self._check_open()
+        return metrics.text(self._handle, self._current(), calls=calls)

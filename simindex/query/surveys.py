@@ -19,7 +19,7 @@ from simindex.planning.registry import Method, Survey, Surveys
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
-log = logging.getLogger("simindex")
+log = logging.getLogger(__package__)
 
 
 def carried(snapshot: Snapshot) -> Carried:

@@ -63,6 +63,7 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
         "explain": lambda: index.explain(FIRST[:1]),
         "explain_top": lambda: index.explain_top(FIRST[:1], k=1),
         "stats": lambda: index.stats(),
+        "metrics": lambda: index.metrics(),
         "check": lambda: index.check(),
         "backup": lambda: index.backup(index.path.with_name("backup")),
         "audit": lambda: index.audit(),

@@ -10,6 +10,7 @@ what is passed by name, so that coverage.py compares it with the signatures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -172,6 +173,13 @@ def progress(done: int, total: int) -> None:
 def stated(found: Any, rows: Rows) -> str:
     """Of `Index.stats`."""
     return "" if found.rows == len(rows) else f"stats tell of {found.rows} rows of {len(rows)}"
+
+
+def metered(found: Any, rows: Rows) -> str:
+    """Of `Index.metrics`."""
+    live = re.search(r"^simindex_live_rows\{.*\} (\d+)$", found, re.M)
+    told = None if live is None else int(live[1])
+    return "" if told == len(rows) else f"metrics tell of {told} rows of {len(rows)}"
 
 
 def counted(found: Any, rows: Rows) -> str:
@@ -343,6 +351,8 @@ def _questions() -> Iterator[Call]:
     yield Call("stats", mode="r", answer=stated)
     for skew in (False, True):
         yield Call("stats", {"skew": skew}, mode="r", answer=stated)
+    for calls_too in (False, True):
+        yield Call("metrics", {"calls": calls_too}, mode="r", answer=metered)
     yield Call("check", mode="r", answer=clean)
     yield Call("check", {"progress": progress}, mode="r", answer=clean)
     for verify in (False, True):
@@ -378,6 +388,7 @@ def _questions_to_writers() -> Iterator[Call]:
         yield Call("backup", states=states, answer=backed_up)
         yield Call("rows", states=states, answer=listed)
         yield Call("stats", states=states, answer=stated)
+        yield Call("metrics", states=states, answer=metered)
     yield Call("refresh", states=("merged",))
     yield Call("audit", {"recall": 0.8}, states=("buffered",))
     yield Call("tune", {"machine": False}, states=("buffered",))
