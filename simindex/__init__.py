@@ -57,6 +57,7 @@ from simindex.records.pairs import (
 )
 from simindex.records.reports import (
     Audit,
+    BackupReport,
     Compaction,
     Finding,
     Hot,
@@ -74,6 +75,7 @@ __version__: str
 
 __all__ = [
     "Audit",
+    "BackupReport",
     "Batch",
     "Calibration",
     "ClosedIndex",

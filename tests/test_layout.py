@@ -22,7 +22,7 @@ PACKAGE = TESTS.parent / "simindex"
 
 SUITES = (
     "test_bad_input.py", "test_build.py", "test_documentation.py", "test_layers.py",
-    "test_layout.py", "test_oracle.py", "test_public_names.py",
+    "test_layout.py", "test_logging.py", "test_oracle.py", "test_public_names.py",
     "cli/test_commands.py", "cli/test_mistakes.py", "index/test_concurrent_calls.py",
     "methods/test_contract_",
 )
@@ -34,6 +34,7 @@ TESTED_BY = {
     "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "checks.py": "test_bad_input.py",
+    "cli/apart.py": "cli/commands/test_dedup.py",
     "cli/building.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
@@ -42,6 +43,7 @@ TESTED_BY = {
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
     "inputs/decompressors.py": "inputs/test_streams.py",
+    "cli/suggested.py": "cli/commands/test_completion.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",
     "inputs/members.py": "inputs/test_warc.py",
@@ -53,6 +55,7 @@ TESTED_BY = {
     "methods/base.py": "methods/test_query_tables.py",
     "methods/bphs.py": "methods/test_contract_bphs.py",
     "methods/psmslice.py": "methods/test_contract_batch.py",
+    "outputs/columns.py": "outputs/test_json_lines.py",
     "pairs/tiles.py": "pairs/test_search.py",
     "planning/candidates.py": "planning/test_planner.py",
     "planning/conditions.py": "planning/test_planner.py",
@@ -83,6 +86,7 @@ TESTED_BY = {
     "writing/creation.py": "writing/test_writer_faults.py",
     "writing/edits.py": "writing/test_writer_faults.py",
     "writing/releasing.py": "regressions/test_0051_interrupts_leaked_descriptors.py",
+    "writing/replacement.py": "cli/test_new_index.py",
     "writing/restructuring.py": "storage/tables/test_permuted.py",
     "writing/telling.py": "index/test_settling.py",
     "writing/tombstone_runs.py": "writing/test_merges.py",

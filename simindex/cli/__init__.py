@@ -20,10 +20,12 @@ from pathlib import Path
 
 from simindex.cli.app import WRONG_CALL, program
 from simindex.cli.commands import (  # noqa: F401 - each adds its command to the program
+    backup,
     build,
     check,
     clusters,
     compact,
+    completion,
     dedup,
     delete,
     demo,

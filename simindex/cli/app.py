@@ -22,9 +22,10 @@ import click
 import simindex
 from simindex._kernels import _native
 from simindex.cli import mistyped
-from simindex.cli.console import as_json_line, shown
+from simindex.cli.console import shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
+from simindex.outputs.columns import as_json_line
 from simindex.storage.files.format import MAJOR, MINOR
 from simindex.storage.files.refusals import NO_SPACE
 

@@ -22,6 +22,7 @@ from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
 from simindex.cli.pruning import Pruning
+from simindex.cli.turn import Turn
 from simindex.index.origin import keep_origin
 from simindex.writing.ownership import exists
 
@@ -49,6 +50,7 @@ class Run:
     on_existing: Choice
     quiet: bool
     pruning: Pruning | None
+    turn: Turn
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
@@ -107,7 +109,7 @@ class Run:
 
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:
-            return simindex.open(self.place, "w")
+            return self.turn.open(self.place)
         stored = simindex.IndexOptions(**options)
         self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
         self.inode = self.place.stat()

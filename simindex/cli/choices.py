@@ -121,7 +121,7 @@ index_argument = click.argument(
 )
 
 inputs_argument = click.argument(
-    "inputs", metavar="[INPUT]...", nargs=-1,
+    "inputs", metavar="[INPUT]...", nargs=-1, type=click.Path(),
     callback=lambda _ctx, _parameter, names: expanded(names),
 )
 

@@ -118,8 +118,9 @@ def learned_from_sample(
                         slim = _slim(document, printed)
                         held_bytes += slim.held_bytes
                         held.append(slim)
-                    name = document.place if document.numbered else document.key
-                    if fraction == 1 or in_sample(name, fraction):
+                    if fraction == 1 or in_sample(
+                        document.place if document.numbered else document.key, fraction
+                    ):
                         chosen += 1
                         yield document.text
                 if held_bytes > MOST_HELD_BYTES:

@@ -18,10 +18,11 @@ import simindex
 from simindex.cli.batches import Questions
 from simindex.cli.choices import Reading
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
-from simindex.cli.console import key_text, say
+from simindex.cli.console import say
 from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.inputs import Intake
+from simindex.outputs.columns import key_text
 from simindex.simhash.contrast import LEARNED, contrast
 from simindex.writing.admission import check_recipe
 

@@ -26,6 +26,7 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
+from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.options import IndexOptions
@@ -45,7 +46,7 @@ from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
 
-log = logging.getLogger("simindex")
+log = logging.getLogger(__package__)
 
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
@@ -60,6 +61,7 @@ class Handle:
         self.closed = self._ended = True
         self._pid = os.getpid()
         self.lock, self.turns = RLock(), Turns()
+        self.counts = Counts()
         self.writer: Writer | None = None
         self.last_change = 0.0
         """Time of `monotonic` at which a call that changes the index has ended."""

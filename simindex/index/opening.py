@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from simindex.checks import is_seconds, require
-from simindex.errors import IndexExists, IndexLocked
+from simindex.errors import ClosedIndex, IndexExists, IndexLocked
 from simindex.index.handle import Mode
 from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
@@ -19,6 +19,9 @@ from simindex.writing.ownership import exists
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.05
 """Between two looks at an index that another process writes."""
+
+MOST_REPLACED = 10
+"""So often an index is opened anew because another one takes its place meanwhile."""
 
 
 def open(
@@ -75,9 +78,15 @@ def open(
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
     require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")
     deadline, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S
+    replaced = 0
     while True:
         try:
             return _opened(directory, mode, options, overwrite, refresh, verify)
+        except ClosedIndex:  # another index took its place just then, as a new backup does
+            replaced += 1
+            if mode == "n" or replaced == MOST_REPLACED:
+                raise
+            continue
         except IndexLocked:
             left_s = deadline - time.monotonic()
             if left_s <= 0:

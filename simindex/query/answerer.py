@@ -47,7 +47,7 @@ from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.view import View
 from simindex.threads import thread_count
 
-log = logging.getLogger("simindex")
+log = logging.getLogger(__package__)
 
 NOTHING_LEFT: frozenset[str] = frozenset()
 

@@ -40,7 +40,7 @@ from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
-log = logging.getLogger("simindex")
+log = logging.getLogger(__package__)
 
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""

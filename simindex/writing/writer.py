@@ -56,7 +56,7 @@ STAGED_PAGES = 16
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-log = logging.getLogger("simindex")
+log = logging.getLogger(__package__)
 
 
 class Writer:
@@ -283,6 +283,7 @@ class Writer:
             self._remove(merge)
             self.merges.put_off(error)
             return False
+        self.merges.installed += 1
         self._retired += merge.inputs
         gone = [name for segment in merge.inputs for name in segment.record.files]
         committer.held += committer.files.remove_held(gone)
@@ -360,6 +361,7 @@ class Writer:
             step=step,
         )
         self._replace(snapshot, inputs, merged, horizon, unlink=True)
+        self.merges.installed += 1
         committer.files.remove(segment.record for segment in inputs)
 
     def _replace(

@@ -26,7 +26,9 @@ from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
+from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
+from simindex.planning import registry
 from simindex.query.explanation import Explanation, TopExplanation
 
 
@@ -39,7 +41,10 @@ from simindex.query.explanation import Explanation, TopExplanation
     "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the near-duplicates to find. 1 is exact.",
 )
-@click.option("--method", default="auto", show_default=True, help="How to search, as in `query`.")
+@click.option(
+    "--method", default="auto", show_default=True, help="How to search, as in `query`.",
+    shell_complete=suggested(registry.names),
+)
 @top_options
 @memory_option
 @verbose_option

@@ -39,7 +39,7 @@ from simindex.cli.chunks import (
     places_of_rows,
     read_ahead,
 )
-from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
+from simindex.cli.console import cell, count, duration, megabytes, say
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
@@ -52,6 +52,7 @@ from simindex.cli.recipes import (
 )
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
+from simindex.outputs.columns import as_json_line
 
 NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave out --recipe"
 

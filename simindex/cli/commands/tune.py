@@ -11,11 +11,11 @@ from dataclasses import asdict
 
 import click
 
-import simindex
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
 from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
 from simindex.cli.numbers import Count, Share
+from simindex.cli.turn import Turn, wait_option
 from simindex.planning.machine import CURVES, Curve, Machine
 from simindex.planning.question import check_options
 from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
@@ -37,12 +37,12 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
     "--sample", type=Count(1), metavar="ROWS",
     help=f"With --audit: the number of rows to look up. Default: {SAMPLE_ROWS:,}.",
 )
+@wait_option
 @verbose_option
 @output_options
 def tune(
     index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
-    verbose: bool,
-    as_json: bool, quiet: bool,
+    turn: Turn, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Measure this machine for the queries of INDEX.
 
@@ -56,7 +56,7 @@ def tune(
     sample = SAMPLE_ROWS if sample is None else sample
     started = time.perf_counter()
     audit = None
-    with simindex.open(index_path, "w") as index:
+    with turn.open(index_path) as index:
         h = index.h if h is None else h
         check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
         check_sample(sample)

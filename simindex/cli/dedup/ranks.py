@@ -36,6 +36,9 @@ from simindex.inputs.required_field import having, lacks
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
+WRITTEN = tuple("highest:" if policy == "highest" else policy for policy in POLICIES)
+"""As they are typed, up to a field."""
+
 DATE_FIELDS = (
     "date", "time", "timestamp", "datetime", "published", "published_at", "updated", "updated_at",
     "modified", "created", "created_at",

@@ -32,7 +32,6 @@ from simindex.cli.chunks import (
     portions,
     read_ahead,
 )
-from simindex.cli.console import key_text
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.dedup.ranks import Keep
@@ -40,6 +39,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.short_texts import ShortTexts
 from simindex.errors import InvalidInput
 from simindex.inputs import Document
+from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
 
 CHUNK_BYTES = 32 << 20
