@@ -48,6 +48,7 @@ LAYERS: tuple[str, ...] = (
     "index",
     "",  # simindex itself: what users import
     "compat",
+    "distributed",
     "inputs",
     "outputs",
     "integrations",

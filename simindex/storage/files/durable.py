@@ -102,17 +102,32 @@ class NewFile:
         `verify` reads the file back through the descriptor it is given and raises if the bytes are
         not those that were written.
         """
+        final = self._named(name, verify)
+        with no_space_told(final):
+            try:
+                sync_directory(self.directory)
+            except BaseException:
+                remove(final)  # nothing names it yet
+                raise
+        return final
+
+    def replace(self, name: str, verify: Callable[[int], None]) -> Path:
+        """The same in the place of a file of this name.
+
+        If the name cannot be made durable, either file may have it after a power cut.
+        """
+        final = self._named(name, verify)
+        with no_space_told(final):
+            sync_directory(self.directory)
+        return final
+
+    def _named(self, name: str, verify: Callable[[int], None]) -> Path:
         final = self.directory / name
         with no_space_told(final):
             verify(self._file.fileno())
             disk.system.sync(self._file.fileno())
             disk.system.rename(self._path, final)
             self._published = True
-            try:
-                sync_directory(self.directory)
-            except BaseException:
-                remove(final)  # nothing names it yet
-                raise
         return final
 
 

@@ -1,0 +1,68 @@
+"""A collection over several indexes, its shards: pure functions that any engine can run.
+
+    prefixes.py   plan.py            which rows are in which shard
+    digest.py     shard.py           what is known of a shard, and whether it is so
+    building.py   shardmap.py        published shards, and the map that names them
+    verifying.py                     shards compared with the map, and with each other
+    asking.py     merging.py         one shard's answer, and the answer of all
+    pairing.py    forests.py         pairs, clusters
+    deduplication.py                 which rows lose
+    shards.py                        all of it together, on any executor
+"""
+
+from __future__ import annotations
+
+from simindex.distributed.asking import query_shard, top_shard
+from simindex.distributed.building import build_shard, extend_shard, split_shard
+from simindex.distributed.deduplication import Losers, losers
+from simindex.distributed.forests import (
+    Forest,
+    forest,
+    forest_of_shards,
+    label_shard,
+    merge_forests,
+    merge_labels,
+    merge_rows,
+    rows_of,
+)
+from simindex.distributed.merging import merge_matches, merge_pairs, merge_top
+from simindex.distributed.pairing import pair_parts, pair_shards, pair_tasks
+from simindex.distributed.plan import ShardPlan, plan_shards
+from simindex.distributed.shard import Shard, open_shard, verify_shard
+from simindex.distributed.shardmap import ShardMap, of_shards, read_map, sweep, write_map
+from simindex.distributed.shards import Shards
+
+__all__ = [
+    "Forest",
+    "Losers",
+    "Shard",
+    "ShardMap",
+    "ShardPlan",
+    "Shards",
+    "build_shard",
+    "extend_shard",
+    "forest",
+    "forest_of_shards",
+    "label_shard",
+    "losers",
+    "merge_forests",
+    "merge_labels",
+    "merge_matches",
+    "merge_pairs",
+    "merge_rows",
+    "merge_top",
+    "of_shards",
+    "open_shard",
+    "pair_parts",
+    "pair_shards",
+    "pair_tasks",
+    "plan_shards",
+    "query_shard",
+    "read_map",
+    "rows_of",
+    "split_shard",
+    "sweep",
+    "top_shard",
+    "verify_shard",
+    "write_map",
+]

@@ -1,0 +1,94 @@
+"""One shard's answer to a batch. `merging` puts the answers of all shards together.
+
+The batch goes to every shard as it is, so it is sent once. A shard with a prefix looks up only
+those queries that can have a match in it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import I64
+from simindex.distributed import prefixes
+from simindex.distributed.shard import Held, Shard, opened
+from simindex.records.batch import Batch
+from simindex.records.matches import Matches, TopMatches, TopStats
+
+
+def query_shard(
+    held: Held,
+    batch: Batch,
+    h: int,
+    *,
+    limit: int | None = None,
+    recall: float = 1.0,
+    memory_limit: int | None = None,
+    threads: int | None = None,
+) -> Matches:
+    """The rows of one shard within h of each query; parameters and errors are of `Index.query`.
+
+    The numbers of queries are their places in the batch. Keys travel with the matches. Raises what
+    `opened` raises if the shard is not what it should be.
+    """
+    with opened(held) as index:
+        chosen = _asked(held, batch, h)
+        found = index.query(
+            batch if chosen is None else batch.take(chosen), h=h, limit=limit, recall=recall,
+            memory_limit=memory_limit, threads=threads,
+        )
+        keys = found.keys()  # while the shard is open
+    query = found.query if chosen is None else chosen[found.query]
+    fetch = None if keys is None else partial(_picked, keys)
+    return Matches(query, found.id, found.distance, found.stats, fetch)
+
+
+def top_shard(
+    held: Held,
+    batch: Batch,
+    k: int,
+    *,
+    method: str = "scan",
+    threads: int | None = None,
+) -> TopMatches:
+    """The k rows of one shard nearest to each query, or as many as it has.
+
+    Parameters and errors are of `Index.top`, except that `k` may exceed the rows of the shard. Then
+    the columns have shape (m, rows).
+    """
+    with opened(held) as index:
+        most = min(k, len(index))
+        if not most:
+            return _none(len(batch), batch.bits, keyed=bool(index.options.keyed))
+        found = index.top(batch, k=most, method=method, threads=threads)
+        keys = found.keys()
+    return TopMatches(
+        found.id, found.distance, found.stats, found.bits,
+        None if keys is None else lambda: keys,
+    )
+
+
+def needed(shard: Shard, batch: Batch, h: int) -> bool:
+    """Whether a query of a batch can have a match within h in a shard."""
+    return bool(shard.rows) and bool(prefixes.within(batch.rows, shard.prefix, h).any())
+
+
+def _asked(held: Held, batch: Batch, h: int) -> I64 | None:
+    """The queries that can have a match, int64; None for all."""
+    if not isinstance(held, Shard) or not held.prefix:
+        return None
+    chosen = prefixes.within(batch.rows, held.prefix, h)
+    return None if chosen.all() else np.flatnonzero(chosen)
+
+
+def _picked(keys: Any, places: I64 | None) -> Any:
+    return keys if places is None else [keys[place] for place in places.tolist()]
+
+
+def _none(queries: int, bits: int, *, keyed: bool) -> TopMatches:
+    stats = TopStats("scan", "exact", True, None, None, None, 0, 0, 0, 0.0)
+    ids, distance = np.empty((queries, 0), np.uint64), np.empty((queries, 0), np.uint16)
+    keys: list[list[str]] = [[] for _ in range(queries)]
+    return TopMatches(ids, distance, stats, bits, (lambda: keys) if keyed else None)

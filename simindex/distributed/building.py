@@ -1,0 +1,304 @@
+"""Builds shards and publishes them: whole, verified, under a name that says what is in them.
+
+    pages.shards/
+      shards.json                          the shard map
+      shards/00003-9f3c5a7e12d4b680/       a shard: an index directory; number, digest of its rows
+      shards/.00003-….XXXXXXXX/new         one that is being built here, or copied here
+    WORK/.00003-….XXXXXXXX/new             one that is being built on a local disk
+
+Invariants
+1. A shard gets its name when all of it is durable and was read back. Who is second with the same
+   rows finds it there, verifies it, and throws its own away.
+2. Nothing that is published is changed. An error leaves behind at most a folder of the second form,
+   which the next run of the same shard removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from simindex.arrays import U64
+from simindex.checks import require
+from simindex.distributed import digest, prefixes
+from simindex.distributed.plan import ShardPlan
+from simindex.distributed.shard import (
+    Shard,
+    describe,
+    ids_of,
+    named_rows,
+    opened,
+    verify_shard,
+)
+from simindex.errors import CorruptFile, IndexExists, InvalidOption, RecipeMismatch
+from simindex.index.index import Index
+from simindex.index.opening import open as open_index
+from simindex.options import IndexOptions
+from simindex.records.batch import Batch
+from simindex.simhash.recipe import Recipe
+from simindex.storage.files import durable
+from simindex.storage.files.refusals import translated
+from simindex.writing.admission import check_recipe
+from simindex.writing.replacement import (
+    clear_up,
+    folder_beside,
+    left_to_the_next_run,
+    remove_beside,
+)
+
+FOLDER = "shards"
+"""Of the shards, next to the map."""
+
+NAME = re.compile(r"([0-9]{5,})-[0-9a-f]{16}", re.ASCII)
+
+
+def build_shard(
+    plan: ShardPlan,
+    number: int,
+    batches: Iterable[Batch],
+    root: str | Path,
+    *,
+    work: str | Path | None = None,
+) -> Shard:
+    """Builds one shard of a plan and publishes it in `root`. A second run finds it there.
+
+    Parameters
+    ----------
+    batches : list of Batch
+        The rows of this shard, with ids or keys, as `ShardPlan.part` gives them. Any iterable that
+        can be read twice: once for the name of the shard, once to build it.
+    root : path
+        The folder of the collection. It is made if it is missing.
+    work : path, optional
+        A folder on a local disk, in which the shard is built before it is copied to `root`.
+        Default: it is built in `root`.
+
+    Raises
+    ------
+    InvalidOption, InvalidBatch, RecipeMismatch
+        If an id comes twice, or rows belong to another shard, width or recipe.
+    IndexExists
+        If a damaged shard, or something else, has the name.
+    StorageFull, StorageFailed
+        If the system refused to write.
+    """
+    require(
+        not isinstance(batches, Iterator), "batches", type(batches).__name__,
+        "a list of batches, or what can be read twice",
+    )
+    require(0 <= number < len(plan), "number", number, f"a number from 0 to {len(plan) - 1}")
+    options = plan.options
+    for batch in batches:
+        require_recipe(batch, options.recipe)
+    named = _name(number, _digest(batches, options))
+
+    def write(path: Path) -> None:
+        with open_index(path, "n", options=options) as index:
+            for batch in batches:
+                index.append(batch)
+
+    return _published(Path(root), named, number, plan.prefixes[number], write, work)
+
+
+def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
+    """Raises RecipeMismatch unless the recipe of a batch is that of all shards, or not known.
+
+    An index without a recipe takes that of its first batch, and an empty shard would have none.
+    """
+    if batch.recipe is not None and recipe is None:
+        raise RecipeMismatch(
+            "a recipe made the batch, and the shards have none",
+            remedy="give the plan IndexOptions(recipe=...), or the batch without its recipe",
+            differences={},
+        )
+    check_recipe(batch.recipe, recipe)
+
+
+def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
+    """Publishes a shard with more rows; the shard itself stays as it is.
+
+    Files of the old rows are hard links where the file system has them. Raises what `build_shard`
+    and `opened` raise.
+    """
+    with opened(shard) as index:
+        require_recipe(batch, index.recipe)
+        added = digest.rows_digest(ids_of(batch, index.options.key_secret), batch.rows)
+        total = digest.joined_digest((int(shard.rows_digest, 16), added))
+
+        def write(path: Path) -> None:
+            index.backup(path)
+            with open_index(path, "w") as larger:
+                larger.append(batch)
+
+        name = _name(shard.number, total)
+        return _published(Path(root), name, shard.number, shard.prefix, write, None)
+
+
+def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Shard]:
+    """Publishes two shards with the rows of one, by the first leading bit in which its rows differ.
+
+    The first one keeps the number, the second one gets `number`. The shard itself stays as it is.
+    Weights that the shard has sampled do not go along. Raises InvalidOption if the first 64 bits of
+    all rows are equal, and what `build_shard` and `opened` raise.
+    """
+    with opened(shard) as index:
+        bounds = _bounds(index)
+        halves = None if bounds is None else prefixes.parted(bounds, shard.prefix)
+        if halves is None:
+            raise InvalidOption(
+                f"{shard.said} cannot be split: its rows have the same first 64 bits",
+                remedy="leave it as it is", shard=shard.number, path=shard.path,
+            )
+        made = [
+            _half(index, half, place, Path(root))
+            for half, place in zip(halves, (shard.number, number), strict=True)
+        ]
+    return made[0], made[1]
+
+
+def _half(index: Index, prefix: str, number: int, root: Path) -> Shard:
+    rows = _Rows(index, prefix)
+    options = replace(index.options, recipe=index.recipe)
+
+    def write(path: Path) -> None:
+        with open_index(path, "n", options=options) as half:
+            for batch in rows:
+                half.append(batch)
+
+    name = _name(number, _digest(rows, options))
+    return _published(root, name, number, prefix, write, None)
+
+
+class _Rows:
+    """The rows of an index that begin with a prefix, as often as they are asked for."""
+
+    def __init__(self, index: Index, prefix: str) -> None:
+        self._index, self._prefix = index, prefix
+
+    def __iter__(self) -> Iterator[Batch]:
+        for _, batch in named_rows(self._index):
+            chosen = prefixes.begins(batch.rows, self._prefix)
+            if chosen.all():
+                yield batch
+            elif chosen.any():
+                yield batch.take(chosen.nonzero()[0])
+
+
+def _bounds(index: Index) -> tuple[int, int] | None:
+    """The smallest and the largest first word of all rows, which come in this order."""
+    least: int | None = None
+    greatest = 0
+    for _, batch in named_rows(index):
+        words: U64 = batch.rows[:, 0]
+        least = int(words[0]) if least is None else least
+        greatest = int(words[-1])
+    return None if least is None else (least, greatest)
+
+
+def _digest(batches: Iterable[Batch], options: IndexOptions) -> int:
+    return digest.joined_digest(
+        digest.rows_digest(ids_of(batch, options.key_secret), batch.rows) for batch in batches
+    )
+
+
+def _name(number: int, rows_digest: int) -> str:
+    return f"{number:05d}-{rows_digest:016x}"
+
+
+def _published(
+    root: Path, name: str, number: int, prefix: str, write: Callable[[Path], None],
+    work: str | Path | None,
+) -> Shard:
+    """The shard of a name, which `write` builds unless it is there."""
+    path = root / FOLDER / name
+    with translated(path, True):
+        for folder in (root, path.parent):
+            if not folder.is_dir():
+                with suppress(FileExistsError):  # another task was faster
+                    durable.make_directory(folder)
+        clear_up(path)
+        if path.exists():
+            return _as_published(path, number, prefix)
+        if work is not None:
+            with _beside(Path(work) / name) as built:
+                write(built)
+                return _given_its_name(path, number, prefix, lambda new: _copy(built, new))
+        return _given_its_name(path, number, prefix, write)
+
+
+def _given_its_name(
+    path: Path, number: int, prefix: str, write: Callable[[Path], None]
+) -> Shard:
+    with _beside(path) as new:
+        write(new)
+        made = replace(describe(new, number, prefix), path=str(path))
+        if _name(number, int(made.rows_digest, 16)) != path.name:
+            raise InvalidOption(
+                f"the rows of shard {number} changed while it was built",
+                remedy="give the same batches each time they are read", shard=number,
+            )
+        try:
+            durable.move(new, path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return _as_published(path, number, prefix)  # another task was faster
+    return made
+
+
+def _as_published(path: Path, number: int, prefix: str) -> Shard:
+    """What is known of a shard that is there already, once all of it was verified."""
+    remedy = "move it away, and build the shard again"
+    try:
+        found = describe(path, number, prefix)
+    except CorruptFile as error:
+        raise IndexExists(
+            f"shard {number} is published already at {path}, and damaged: {error.what}",
+            remedy=remedy, path=str(path), shard=number,
+        ) from error
+    wrong = verify_shard(found)
+    if wrong or _name(number, int(found.rows_digest, 16)) != path.name:
+        what = wrong[0].what if wrong else "it has other rows than its name says"
+        raise IndexExists(
+            f"shard {number} is published already at {path}, and damaged: {what}",
+            remedy=remedy, path=str(path), shard=number,
+        )
+    return found
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A name next to a path for what is to be moved there; what still has it then goes."""
+    clear_up(path)
+    beside, held = folder_beside(path)
+    with held:
+        try:
+            yield beside / "new"
+        finally:
+            with left_to_the_next_run():
+                remove_beside(beside, path)
+
+
+def _copy(index: Path, to: Path) -> None:
+    """Copies an index that is not open, durably. `describe` compares it afterwards."""
+    before = digest.file_sizes(index)
+    for name in before:
+        target = to / name
+        for folder in (to, target.parent):
+            if not folder.is_dir():
+                durable.make_directory(folder)
+        with durable.NewFile(target.parent) as file, (index / name).open("rb") as source:
+            offset = 0
+            while piece := source.read(1 << 22):
+                file.write(piece, offset)
+                offset += len(piece)
+            file.publish(target.name, lambda _fd: None)
+    if digest.files_digest(to, before) != digest.files_digest(index, before):
+        raise CorruptFile(
+            f"{to} reads back differently than it was copied", remedy="check the disk",
+            path=str(to),
+        )

@@ -1,0 +1,118 @@
+"""Which rows of all shards lose against a near-duplicate: greedy, in the order of their ids.
+
+    id             1     2     3     5     8
+    fingerprint    x     y     x     x'    y         x' within h of x
+    kept           1     2
+    lost           3 -> 1 at 0     5 -> 1 at 1     8 -> 2 at 0
+
+A row is kept unless a row of a smaller id that is kept is within h of it. One that is lost has lost
+to the nearest of these, of equally near ones to the smallest id. As in `simindex dedup`, there are
+no chains: each is within h of the one it lost to.
+
+Invariants
+1. Only the first row of a fingerprint can be kept: what keeps it away keeps away the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from simindex.arrays import I64, U16, U64
+from simindex.distributed.forests import Forest, united
+from simindex.distributed.merging import merge_pairs
+from simindex.records.pairs import CollapsedPairs, Pairs
+
+
+class Losers(NamedTuple):
+    """Rows that lose, by ascending id: columns uint64 (n,), uint64 (n,) and uint16 (n,)."""
+
+    id: U64
+    winner: U64
+    distance: U16
+
+
+def losers(parts: Iterable[Pairs]) -> Losers:
+    """The rows that lose, of pairs of all pairs of shards with `collapse_equal`.
+
+    Takes the pairs of different fingerprints into memory, about 60 bytes each, and 60 for each row
+    that equals another one.
+    """
+    joined = merge_pairs(parts)
+    groups = _groups(joined)
+    near = joined.distance > 0
+    a = groups.roots_of(joined.a[near].astype(np.uint64))
+    b = groups.roots_of(joined.b[near].astype(np.uint64))
+    first, other = np.minimum(a, b), np.maximum(a, b)
+    first, other, distance = _once(first, other, joined.distance[near])
+    kept_away = _kept_away(first, other)
+    return _assigned(groups, first, other, distance, kept_away)
+
+
+def _groups(joined: Pairs) -> Forest:
+    """Rows of equal fingerprints, with the smallest id of each."""
+    equal = joined.distance == 0
+    parts = [Forest(joined.b[equal].astype(np.uint64), joined.a[equal].astype(np.uint64))]
+    if isinstance(joined, CollapsedPairs):
+        within = joined.groups
+        parts.append(Forest(within.row.astype(np.uint64), within.first.astype(np.uint64)))
+    return united(parts)
+
+
+def _once(a: U64, b: U64, distance: U16) -> tuple[U64, U64, U16]:
+    """Pairs of fingerprints, each once, by (a, b): two shards may have both fingerprints."""
+    order = np.lexsort((b, a))
+    a, b, distance = a[order], b[order], distance[order]
+    new = np.ones(len(a), np.bool_)
+    new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    return a[new], b[new], distance[new]
+
+
+def _kept_away(a: U64, b: U64) -> U64:
+    """Ids of first rows that a kept one keeps away, ascending. Pairs have a < b, by (a, b)."""
+    gone: set[int] = set()
+    begins = np.flatnonzero(np.r_[True, a[1:] != a[:-1]]) if len(a) else np.empty(0, np.int64)
+    ends = np.r_[begins[1:], len(a)]
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        if int(a[begin]) not in gone:
+            gone.update(b[begin:end].tolist())
+    return np.sort(np.fromiter(gone, np.uint64, len(gone)))
+
+
+def _assigned(
+    groups: Forest, a: U64, b: U64, distance: U16, kept_away: U64
+) -> Losers:
+    """Each loser with the nearest row that is kept and has a smaller id."""
+    again = groups.node != groups.root
+    row, first = groups.node[again], groups.root[again]
+    # Every row of a fingerprint may lose to all kept rows near it, and to its own first one.
+    loser, winner, apart = _candidates(row, first, a, b, distance)
+    kept = ~np.isin(winner, kept_away) & (winner < loser)
+    loser, winner, apart = loser[kept], winner[kept], apart[kept]
+    order = np.lexsort((winner, apart, loser))
+    loser, winner, apart = loser[order], winner[order], apart[order]
+    new = np.ones(len(loser), np.bool_)
+    new[1:] = loser[1:] != loser[:-1]
+    return Losers(loser[new], winner[new], apart[new])
+
+
+def _candidates(
+    row: U64, first: U64, a: U64, b: U64, distance: U16
+) -> tuple[U64, U64, U16]:
+    near = np.concatenate([b, a])
+    against = np.concatenate([a, b])
+    apart = np.concatenate([distance, distance])
+    order = np.argsort(near, kind="stable")
+    near, against, apart = near[order], against[order], apart[order]
+    begin = np.searchsorted(near, first, side="left")
+    count = np.searchsorted(near, first, side="right") - begin
+    repeated = np.repeat(np.arange(len(row)), count)
+    within: I64 = np.arange(len(repeated)) - np.repeat(np.cumsum(count) - count, count)
+    at = begin[repeated] + within
+    return (
+        np.concatenate([near, row[repeated], row]),
+        np.concatenate([against, against[at], first]),
+        np.concatenate([apart, apart[at], np.zeros(len(row), np.uint16)]),
+    )

@@ -1,0 +1,182 @@
+"""Clusters over shards: union-find forests that merge in any order.
+
+    pairs        3-5  5-9  4-8
+    forest       node  3 4 5 8 9        ids that have a pair, ascending
+                 root  3 4 3 4 3        the smallest id of each one's tree
+
+    each pair of shards  ->  forest  \
+                                      merge_forests, as a tree  ->  label_shard  ->  merge_labels
+    each pair of shards  ->  forest  /                              of each shard
+
+A forest takes 16 bytes for each row that has a pair. Rows without one are in no forest, and
+clusters of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simindex._kernels import _native
+from simindex.arrays import U16, U64
+from simindex.distributed.pairing import pair_parts
+from simindex.distributed.shard import Held, named_rows, opened
+from simindex.errors import TooManyMatches
+from simindex.pairs.clusters import MOST_ROWS
+from simindex.records.clusters import Clusters
+from simindex.records.pairs import CollapsedPairs, Pairs
+
+
+class Forest(NamedTuple):
+    """Which ids pairs connect. Columns uint64 (n,); `node` ascends, and `root` is the smallest id
+    of all that a node is connected with."""
+
+    node: U64
+    root: U64
+
+    def roots_of(self, ids: U64) -> U64:
+        """The root of each of some ids; one in no pair is its own."""
+        if not len(self.node):
+            return ids
+        places = np.minimum(np.searchsorted(self.node, ids), len(self.node) - 1)
+        return np.where(self.node[places] == ids, self.root[places], ids)
+
+
+class Rows(NamedTuple):
+    """Some rows by their ids, which ascend: uint64 (n,) and (n, W)."""
+
+    ids: U64
+    rows: U64
+
+
+class Labels(NamedTuple):
+    """Rows of a shard with their clusters: uint64 (n,), uint64 (n,), uint16 (n,), and keys."""
+
+    ids: U64
+    cluster: U64
+    distance: U16
+    """To the row whose id names the cluster."""
+    keys: list[Any] | None
+
+
+def forest(parts: Iterable[Pairs]) -> Forest:
+    """The forest of some pairs, whose parts are taken one at a time."""
+    grown = Forest(np.empty(0, np.uint64), np.empty(0, np.uint64))
+    for part in parts:
+        ends = [(part.a.astype(np.uint64), part.b.astype(np.uint64))]
+        if isinstance(part, CollapsedPairs):
+            groups = part.groups
+            ends.append((groups.first.astype(np.uint64), groups.row.astype(np.uint64)))
+        grown = united([grown, *(Forest(b, a) for a, b in ends)])
+    return grown
+
+
+def merge_forests(one: Forest, other: Forest) -> Forest:
+    """The forest of the pairs of both. Associative and commutative."""
+    return united([one, other])
+
+
+def forest_of_shards(
+    one: Held, other: Held, h: int, *, threads: int | None = None
+) -> Forest:
+    """The forest of the pairs within h of two shards, or of one; see `pair_shards`."""
+    return forest(pair_parts(one, other, h, collapse_equal=True, threads=threads))
+
+
+def rows_of(held: Held, ids: U64) -> Rows:
+    """Those of some ids, which ascend, that a shard has. Reads all of its rows."""
+    found_ids, found_rows = [np.empty(0, np.uint64)], []
+    with opened(held) as index:
+        found_rows.append(np.empty((0, index.options.words), np.uint64))
+        for some, batch in named_rows(index):
+            wanted = np.isin(some, ids, kind="sort") if len(ids) else np.zeros(len(some), np.bool_)
+            found_ids.append(some[wanted])
+            found_rows.append(batch.rows[wanted])
+    joined, rows = np.concatenate(found_ids), np.concatenate(found_rows)
+    order = np.argsort(joined, kind="stable")
+    return Rows(joined[order], rows[order])
+
+
+def merge_rows(parts: Iterable[Rows]) -> Rows:
+    """Rows of several shards as one."""
+    listed = list(parts)
+    ids = np.concatenate([part.ids for part in listed])
+    order = np.argsort(ids, kind="stable")
+    return Rows(ids[order], np.concatenate([part.rows for part in listed])[order])
+
+
+def label_shard(held: Held, grown: Forest, roots: Rows) -> Labels:
+    """All rows of a shard with their clusters. `roots` has the rows that name clusters of others.
+    """
+    ids, cluster, distance = [], [], []
+    keys: list[Any] = []
+    with opened(held) as index:
+        keyed = bool(index.options.keyed)
+        for some, batch in named_rows(index):
+            root = grown.roots_of(some)
+            apart = np.zeros(len(some), np.uint16)
+            others = np.flatnonzero(root != some)
+            if len(others):
+                at = np.searchsorted(roots.ids, root[others])
+                unlike = np.bitwise_count(batch.rows[others] ^ roots.rows[at])
+                apart[others] = unlike.sum(axis=1, dtype=np.uint16)
+            ids.append(some)
+            cluster.append(root)
+            distance.append(apart)
+            keys += batch.keys or []
+    none = np.empty(0, np.uint64)
+    return Labels(
+        np.concatenate([none, *ids]), np.concatenate([none, *cluster]),
+        np.concatenate([np.empty(0, np.uint16), *distance]), keys if keyed else None,
+    )
+
+
+def merge_labels(parts: Iterable[Labels], *, singletons: bool = True) -> Clusters:
+    """The clusters of all shards, as `Index.clusters` returns components.
+
+    Raises TooManyMatches beyond 4,294,967,294 rows: keep the labels of the shards as they are.
+    """
+    listed = list(parts)
+    ids = np.concatenate([part.ids for part in listed])
+    if len(ids) > MOST_ROWS:
+        raise TooManyMatches(
+            f"{len(ids):,} rows are more than one answer of clusters holds, {MOST_ROWS:,}",
+            remedy="use the labels of each shard, from label_shard", found=len(ids),
+            expected=MOST_ROWS,
+        )
+    by_id = np.argsort(ids, kind="stable")
+    ids = ids[by_id]
+    cluster = np.searchsorted(ids, np.concatenate([part.cluster for part in listed])[by_id])
+    distance = np.concatenate([part.distance for part in listed])[by_id]
+    counts = np.bincount(cluster, minlength=len(ids)) if len(ids) else np.empty(0, np.int64)
+    places = np.argsort(cluster, kind="stable")
+    if not singletons:
+        places = places[counts[cluster[places]] > 1]
+    held = [key for part in listed for key in part.keys or []]
+    fetch = None
+    if any(part.keys is not None for part in listed):
+        fetch = partial(_keys, [held[place] for place in by_id.tolist()])
+    cluster = cluster.astype(np.uint32)
+    return Clusters(
+        ids, places.astype(np.uint32), cluster[places], cluster[places], distance[places],
+        counts[cluster[places]].astype(np.int64), "components", fetch,
+    )
+
+
+def _keys(keys: list[Any], places: Any) -> list[Any]:
+    return [keys[place] for place in places.tolist()]
+
+
+def united(parts: list[Forest]) -> Forest:
+    """The forest of all (node, root) taken as pairs."""
+    node = np.concatenate([part.node for part in parts])
+    root = np.concatenate([part.root for part in parts])
+    ids, places = np.unique(np.concatenate([node, root]), return_inverse=True)
+    united = _native.Forest(len(ids))
+    numbers: U64 = places.reshape(-1).astype(np.uint64)
+    united.unite(numbers[: len(node)], numbers[len(node) :])
+    # Places ascend with ids, so the smallest place is that of the smallest id.
+    return Forest(ids, ids[united.labels()])

@@ -1,0 +1,129 @@
+"""Pairs of rows of two shards, and of one.
+
+    shards       0    1    2         tasks i <= j:   0-0  0-1  0-2  1-1  1-2  2-2
+    i = j        the pairs of the index
+    i < j        rows of i are queries to j, a part of them at a time
+
+With `collapse_equal` the row of the smallest id represents the equal rows of a shard. Equal rows of
+two shards are pairs at distance 0 of their representatives, and `deduplication` joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import U64
+from simindex.distributed import prefixes
+from simindex.distributed.merging import merge_pairs
+from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, named_rows, opened
+from simindex.index.index import Index
+from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+
+ASKED_ROWS = CHUNK_ROWS
+"""Rows of one shard that are looked up in the other at once."""
+
+
+def pair_tasks(shards: tuple[Shard, ...], h: int) -> list[tuple[Shard, Shard]]:
+    """The pairs of shards, the smaller number first, that can have pairs of rows within h."""
+    return [
+        (one, other) for one, other in combinations_with_replacement(shards, 2)
+        if one.rows and other.rows and prefixes.apart(one.prefix, other.prefix) <= h
+    ]
+
+
+def pair_shards(
+    one: Held, other: Held, h: int, *, collapse_equal: bool = False, threads: int | None = None
+) -> Pairs:
+    """All pairs within h of a row of one shard and a row of the other, or of one shard with itself.
+
+    Ordered by (a, b), in memory: `pair_parts` gives them in parts. Give the same shard twice for
+    its own pairs. Errors are those of `opened` and `Index.pairs`.
+    """
+    return merge_pairs(
+        pair_parts(one, other, h, collapse_equal=collapse_equal, threads=threads)
+    )
+
+
+def pair_parts(
+    one: Held, other: Held, h: int, *, collapse_equal: bool = False, threads: int | None = None
+) -> Iterator[Pairs]:
+    """The same in parts, so that an answer of any size takes bounded memory.
+
+    Pairs of a part are ordered by (a, b). No pair comes twice.
+    """
+    with opened(one) as index:
+        if one is other or one == other:
+            yield from index.pairs(h=h, collapse_equal=collapse_equal, threads=threads)
+            return
+        with opened(other) as asked:
+            yield from _across(index, one, asked, other, h, collapse_equal, threads)
+
+
+def _across(
+    index: Index, one: Held, asked: Index, other: Held, h: int, collapse: bool,
+    threads: int | None,
+) -> Iterator[Pairs]:
+    prefix = other.prefix if isinstance(other, Shard) else ""
+    again, asked_again = (
+        (_represented(index), _represented(asked)) if collapse else (None, None)
+    )
+    keyed = bool(index.options.keyed)
+    none = np.empty(0, np.uint64)
+    for ids, batch in named_rows(index, ASKED_ROWS):
+        chosen = prefixes.within(batch.rows, prefix, h)
+        if again is not None:
+            chosen &= ~_among(ids, again)
+        places = np.flatnonzero(chosen)
+        if not len(places):
+            continue
+        some, ids = batch.take(places), ids[places]
+        for found in asked.query_stream(some, h=h, threads=threads):
+            if asked_again is not None:
+                found = found.take(np.flatnonzero(~_among(found.id, asked_again)))
+            if not len(found):
+                continue
+            mine, theirs = ids[found.query], found.id
+            turned = mine > theirs
+            a, b = np.where(turned, theirs, mine), np.where(turned, mine, theirs)
+            order = np.lexsort((b, a))
+            fetch: Any = None
+            if keyed:
+                fetch = _keys(some.keys, found, turned, order)
+            columns = a[order], b[order], found.distance[order]
+            if collapse:
+                yield CollapsedPairs(*columns, EqualRows(none, none), fetch)
+            else:
+                yield Pairs(*columns, fetch)
+
+
+def _represented(index: Index) -> U64:
+    """Ids of rows that another row of the same shard represents, ascending."""
+    parts = [
+        part.groups.row.astype(np.uint64) for part in index.pairs(h=0, collapse_equal=True)
+        if isinstance(part, CollapsedPairs)
+    ]
+    return np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
+
+
+def _among(ids: U64, known: U64) -> Any:
+    """Which ids are among some that ascend."""
+    if not len(known):
+        return np.zeros(len(ids), np.bool_)
+    places = np.searchsorted(known, ids)
+    return known[np.minimum(places, len(known) - 1)] == ids
+
+
+def _keys(mine: Any, found: Any, turned: Any, order: Any) -> Any:
+    of_mine = [mine[query] for query in found.query.tolist()]
+    of_theirs = found.keys() or []
+    both = [
+        (theirs, own) if turn else (own, theirs)
+        for own, theirs, turn in zip(of_mine, of_theirs, turned.tolist(), strict=True)
+    ]
+    arranged = [both[place] for place in order.tolist()]
+    keys = [a for a, _ in arranged], [b for _, b in arranged]
+    return lambda: keys

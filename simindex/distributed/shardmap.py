@@ -1,0 +1,303 @@
+"""The shard map: which shards a collection has. One small file, replaced at once.
+
+    pages.shards/shards.json
+
+    {"kind": "simindex shard map", "version": 1,
+     "generation": 4,                        one more with each replacement
+     "h": 7,                                 the radius of calls without one
+     "next_id": 1000,                        of rows that come without a name
+     "facts": {"bits": 64, "recipe": "5c…", "names": "ids", "secret": null, "format": 1},
+     "shards": [{"number": 0, "name": "00000-9f…", "prefix": "", "rows": 334, …}, …],
+     "checksum": "…"}                        of all the rest
+
+A query takes the map once, so it sees one generation throughout. A shard that is replaced has
+another name, and its directory stays until `sweep`.
+
+Invariants
+1. A map names only shards that are published, alike, each once, and each with rows of its own ids.
+2. Who replaces a map has read the one it replaces; else nothing is changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from simindex.checks import is_int, is_seconds, require
+from simindex.distributed import prefixes
+from simindex.distributed.building import FOLDER, NAME
+from simindex.distributed.shard import Facts, Shard, require_alike
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    IndexLocked,
+    IndexNotFound,
+    InvalidOption,
+    raised_by_a_handler,
+)
+from simindex.storage.files import durable, locks, removal
+from simindex.storage.files.refusals import translated
+
+MAP = "shards.json"
+
+KIND, VERSION = "simindex shard map", 1
+
+MOST_BYTES = 1 << 28
+"""Of a map that is read: more is not one."""
+
+KEEP_S = 3600.0
+"""How long shards that no map names are kept: calls may still read them, or publish them."""
+
+RESTORE = "restore it from a copy, or build the collection again; published shards are kept"
+
+_DIGITS = {"uuid": 32, "checksum": 32, "rows_digest": 16}
+"""Lengths of hexadecimal values."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMap:
+    """The shards of a collection at one time. It pickles."""
+
+    root: str
+    generation: int
+    h: int
+    """The radius of calls without an h."""
+    next_id: int
+    """The id of the next row that comes without a name."""
+    shards: tuple[Shard, ...]
+
+    @property
+    def facts(self) -> Facts:
+        """What all shards share."""
+        return self.shards[0].facts
+
+    @property
+    def rows(self) -> int:
+        """Rows of all shards."""
+        return sum(shard.rows for shard in self.shards)
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def shard(self, number: int) -> Shard:
+        """The shard of a number. Raises InvalidOption if there is none."""
+        for shard in self.shards:
+            if shard.number == number:
+                return shard
+        raise InvalidOption(
+            f"there is no shard {number} in {self.root}",
+            remedy=f"give one of {', '.join(str(shard.number) for shard in self.shards)}",
+            shard=number,
+        )
+
+    def replaced(self, shards: Iterable[Shard], *, without: Iterable[int] = ()) -> ShardMap:
+        """The next map: some shards in the place of those of their numbers, or new; others go.
+
+        Raises InvalidOption or RecipeMismatch unless all are alike and have ids of their own, as
+        far as the smallest and largest tell; `verifying.shared_ids` tells the rest.
+        """
+        held = {shard.number: shard for shard in self.shards}
+        for number in without:
+            del held[number]
+        held.update((shard.number, shard) for shard in shards)
+        return of_shards(
+            self.root, [held[number] for number in sorted(held)], h=self.h,
+            next_id=self.next_id, generation=self.generation + 1,
+        )
+
+
+def of_shards(
+    root: str | Path, shards: Iterable[Shard], *, h: int, next_id: int = 0, generation: int = 1
+) -> ShardMap:
+    """A map of some shards, whose `next_id` is beyond all ids of rows without keys."""
+    listed = tuple(shards)
+    if not listed:
+        raise InvalidOption(f"{root} would have no shards", remedy="give at least one")
+    require_alike(listed)
+    for shard in listed:
+        if shard.facts.names == "ids" and shard.rows:
+            next_id = max(next_id, shard.greatest_id + 1)
+    return ShardMap(str(root), generation, h, next_id, listed)
+
+
+def read_map(root: str | Path) -> ShardMap:
+    """The newest map of a collection. Reads one file, and opens no shard.
+
+    Raises
+    ------
+    IndexNotFound
+        If there is no map.
+    CorruptFile, FormatTooNew
+        If it is damaged, says what cannot be, or is of a newer version.
+    """
+    path = Path(root) / MAP
+    with translated(path, False):
+        try:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise IndexNotFound(
+                f"there is no shard map at {path}",
+                remedy="name the folder of a collection of shards, or build one",
+                path=str(path),
+            ) from error
+    return _decoded(Path(root), path, data)
+
+
+def write_map(new: ShardMap) -> None:
+    """Replaces the map at once, and for good; readers see the old one or the new one.
+
+    Raises
+    ------
+    IndexLocked
+        If another process replaces it now, or has done so since this one's was read.
+    """
+    root = Path(new.root)
+    data = _encoded(new)
+    with translated(root / MAP, True), _alone(root):
+        found = read_map(root).generation if (root / MAP).exists() else 0
+        if found != new.generation - 1:
+            raise IndexLocked(
+                f"the shard map of {root} was replaced meanwhile: it has generation {found}, not "
+                f"{new.generation - 1}",
+                remedy="read the map again and repeat the change", path=str(root / MAP),
+                found=found, expected=new.generation - 1,
+            )
+        with durable.NewFile(root) as file:
+            file.write(data, 0)
+
+            def same(fd: int) -> None:
+                if os.pread(fd, len(data) + 1, 0) != data:
+                    raise CorruptFile(
+                        f"{root / MAP} reads back differently than it was written",
+                        remedy="check the disk", path=str(root / MAP),
+                    )
+
+            file.replace(MAP, same)
+
+
+def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
+    """Removes shards that the map does not name; returns their names.
+
+    Those younger than `older_than_s` are kept, since a task may have published them for the next
+    map, or a query may be about to open them.
+    """
+    require(is_seconds(older_than_s), "older_than_s", older_than_s, "seconds, 0 or more")
+    folder = Path(root) / FOLDER
+    gone = []
+    with translated(folder, True), _alone(Path(root)):
+        named = {shard.name for shard in read_map(root).shards}
+        for path in sorted(folder.iterdir()):
+            if NAME.fullmatch(path.name) is None or path.name in named:
+                continue
+            if time.time() - path.stat().st_mtime >= older_than_s:
+                removal.remove_tree(path)
+                gone.append(path.name)
+    return gone
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    held = locks.hold(root)
+    if held is None:
+        if not root.is_dir():
+            raise IndexNotFound(
+                f"there is no folder {root}", remedy="build its shards first", path=str(root)
+            )
+        raise IndexLocked(
+            f"another process is changing the shard map of {root}",
+            remedy="read the map again and repeat the change", path=str(root),
+        )
+    with held:
+        yield
+
+
+def _encoded(shard_map: ShardMap) -> bytes:
+    def entry(shard: Shard) -> dict[str, Any]:
+        told = asdict(shard)
+        del told["facts"], told["path"]
+        return {"name": shard.name, **told, "files": dict(shard.files)}
+
+    content = {
+        "kind": KIND, "version": VERSION, "generation": shard_map.generation, "h": shard_map.h,
+        "next_id": shard_map.next_id, "facts": asdict(shard_map.facts),
+        "shards": [entry(shard) for shard in shard_map.shards],
+    }
+    return json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode() + b"\n"
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    told = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.blake2b(told, digest_size=16).hexdigest()
+
+
+def _decoded(root: Path, path: Path, data: bytes) -> ShardMap:
+    try:
+        content = json.loads(data)
+        if content["kind"] != KIND or not is_int(content["version"]):
+            raise ValueError("is not a shard map")
+        if content["version"] > VERSION:
+            raise FormatTooNew(
+                f"{path} has version {content['version']}, this version of simindex reads "
+                f"{VERSION}", remedy="install a newer simindex", path=str(path),
+                found=content["version"], expected=VERSION,
+            )
+        if content.pop("checksum") != _checksum(content):
+            raise ValueError("does not have the checksum that it was written with")
+        return _checked(root, content)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, InvalidOption | FormatTooNew) or raised_by_a_handler(error):
+            raise
+        what = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        raise CorruptFile(
+            f"{path} is damaged: it {what}", remedy=RESTORE, path=str(path)
+        ) from error
+
+
+def _checked(root: Path, content: dict[str, Any]) -> ShardMap:
+    """The map, once nothing in it contradicts the rest; ValueError says what does."""
+    facts = Facts(**content["facts"])
+    for name in ("generation", "h", "next_id"):
+        _need(is_int(content[name]) and content[name] >= 0, f"says {name}={content[name]!r}")
+    shards = tuple(_shard(root, facts, entry) for entry in content["shards"])
+    _need(bool(shards), "names no shard")
+    for what in ("number", "name"):
+        values = [getattr(shard, what) for shard in shards]
+        _need(len(set(values)) == len(values), f"names a {what} of a shard twice")
+    return ShardMap(
+        str(root), content["generation"], content["h"], content["next_id"], shards
+    )
+
+
+def _shard(root: Path, facts: Facts, entry: dict[str, Any]) -> Shard:
+    name, number = entry.pop("name"), entry["number"]
+    said = f"of shard {number!r}"
+    match = NAME.fullmatch(name)
+    _need(match is not None and is_int(number), f"has a name {said} that is none: {name!r}")
+    _need(
+        name == f"{number:05d}-{entry['rows_digest']}", f"has a name {said} of other rows: {name!r}"
+    )
+    _need(prefixes.PREFIX.fullmatch(entry["prefix"]) is not None, f"has no prefix {said}")
+    for what, digits in _DIGITS.items():
+        value = entry[what]
+        _need(re.fullmatch(rf"[0-9a-f]{{{digits}}}", value) is not None, f"has no {what} {said}")
+    for what in ("rows", "least_id", "greatest_id", "generation"):
+        _need(is_int(entry[what]) and entry[what] >= 0, f"says {what}={entry[what]!r} {said}")
+    files = tuple(entry.pop("files").items())
+    for file, size in files:
+        inside = not Path(file).is_absolute() and ".." not in Path(file).parts
+        _need(inside and is_int(size) and size >= 0, f"names a file {said} that is none: {file!r}")
+    return Shard(path=str(root / FOLDER / name), facts=facts, files=files, **entry)
+
+
+def _need(holds: bool, else_it: str) -> None:
+    if not holds:
+        raise ValueError(else_it)

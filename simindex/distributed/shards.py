@@ -1,0 +1,459 @@
+"""`Shards`: a collection of shards that is asked and added to as one index.
+
+    Shards(root, run=pool.map)
+        run(function, shards) gives function(shard) of each, in their order: `map`, the `map` of a
+        pool of threads or processes, or a function that sends tasks to other machines
+
+All work is done by functions of this folder, which are given to `run` with values that pickle. An
+engine may call them itself: then this class shows in which order.
+
+Invariants
+1. A call takes the map once. What it answers is of that generation.
+2. A call that writes publishes new shards first and replaces the map last. Until then nobody sees
+   anything, and after an error or a kill everything is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial, reduce
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from simindex.arrays import U64
+from simindex.checks import require_distance, require_whole
+from simindex.distributed import deduplication, forests, pairing, prefixes, shardmap, verifying
+from simindex.distributed.asking import needed, query_shard, top_shard
+from simindex.distributed.building import build_shard, extend_shard, require_recipe, split_shard
+from simindex.distributed.merging import merge_matches, merge_top
+from simindex.distributed.plan import By, ShardPlan, plan_shards
+from simindex.distributed.shard import Shard, ids_of, opened, verify_shard
+from simindex.distributed.shardmap import ShardMap, of_shards, read_map, write_map
+from simindex.errors import (
+    IndexExists,
+    IndexNotFound,
+    InvalidBatch,
+    InvalidOption,
+)
+from simindex.memory import answer_bytes
+from simindex.options import IndexOptions
+from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.clusters import Clusters
+from simindex.records.matches import Matches, TopMatches
+from simindex.records.pairs import Pairs
+from simindex.records.reports import Finding
+from simindex.threads import thread_count
+from simindex.writing import ingestion
+
+NO_ID = (1 << 64) - 1
+"""Of an empty place of an answer."""
+
+TRIES = 5
+"""How often a call begins anew because the shards of its map were replaced and removed."""
+
+WORTH_THREADS = 4096
+
+Answer = TypeVar("Answer")
+
+
+Run = Callable[..., Iterable[Any]]
+"""Runs tasks as `map` does: all of them, with results in their order."""
+
+
+class Shards:
+    """The shards in the folder `root`. Opening it looks at all of them, and reads no rows.
+
+    Parameters
+    ----------
+    run : function
+        Runs the tasks of each call: `map`, or that of an executor of `concurrent.futures`.
+
+    Raises
+    ------
+    IndexNotFound, CorruptFile, FormatTooNew, RecipeMismatch, InvalidOption
+        If the map or a shard is missing, damaged, or not what the map says. The error names it.
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, run: Run = map) -> None:
+        self.root, self._run = Path(root).absolute(), run
+        self.check()
+
+    def __repr__(self) -> str:
+        return f"<simindex.distributed.Shards {str(self.root)!r}>"
+
+    @property
+    def shard_map(self) -> ShardMap:
+        """The newest map."""
+        return read_map(self.root)
+
+    def __len__(self) -> int:
+        """Number of rows of all shards."""
+        return self.shard_map.rows
+
+    @classmethod
+    def build(
+        cls,
+        root: str | os.PathLike[str],
+        batches: Batch | Sequence[Batch],
+        shards: int,
+        *,
+        by: By = "rows",
+        options: IndexOptions | None = None,
+        work: str | os.PathLike[str] | None = None,
+        run: Run = map,
+    ) -> Shards:
+        """Builds all shards of rows in memory, verifies them, and writes the map.
+
+        Parameters
+        ----------
+        batches : Batch, or list of Batch
+            All rows, with unique ids, unique keys, or no names: then they are numbered from 0 on.
+        shards, by, options
+            As of `plan_shards`. The recipe is that of the batches.
+        work : path, optional
+            A folder on a local disk to build in, as of `build_shard`.
+
+        Raises
+        ------
+        IndexExists
+            If there is a map in `root`.
+        InvalidOption, InvalidBatch
+            If two rows have one id, or the rows do not fit the options.
+        """
+        root = Path(root).absolute()
+        if (root / shardmap.MAP).exists():
+            raise IndexExists(
+                f"{root} is a collection of shards already",
+                remedy="name another folder, or append to it", path=str(root),
+            )
+        listed = [batches] if isinstance(batches, Batch) else list(batches)
+        options = _options_for(listed, options)
+        rows: int | U64 = sum(map(len, listed))
+        if by == "prefix" and listed:
+            rows = np.concatenate([batch.rows for batch in listed])
+        plan = plan_shards(rows, shards, by=by, options=options)
+        numbers = range(len(plan))
+        parts = [_parts(plan, number, listed) for number in numbers]
+        build = partial(build_shard, plan, root=root, work=None if work is None else Path(work))
+        made = tuple(run(build, numbers, parts))
+        _require_unique(made, run)
+        with opened(made[0]) as index:
+            h = index.h
+        write_map(of_shards(root, made, h=h))
+        return cls(root, run=run)
+
+    # -- questions ---------------------------------------------------------------------------------
+
+    def query(
+        self, batch: Batch | Any, *, h: int | None = None, limit: int | None = None,
+        recall: float = 1.0, threads: int | None = None,
+    ) -> Matches:
+        """The rows of all shards within h of each query, as `Index.query` returns them.
+
+        `batch` is a Batch or fingerprints. Only shards with a prefix near a query are asked.
+        """
+        return self._current(lambda now: self._query(now, batch, h, limit, recall, threads))
+
+    def top(self, batch: Batch | Any, k: int = 10, *, threads: int | None = None) -> TopMatches:
+        """The k rows of all shards nearest to each query, as `Index.top` returns them. Exact."""
+        return self._current(lambda now: self._top(now, batch, k, threads))
+
+    def pairs(
+        self, *, h: int | None = None, collapse_equal: bool = False, threads: int | None = None
+    ) -> Iterator[Pairs]:
+        """All pairs of rows within h: a part for each two shards, each ordered by (a, b).
+
+        With `collapse_equal` the row of the smallest id represents the equal rows of its shard.
+        """
+        now = self.check()
+        h = _radius(now, h)
+        tasks = pairing.pair_tasks(now.shards, h)
+        task = partial(
+            pairing.pair_shards, h=h, collapse_equal=collapse_equal, threads=threads
+        )
+        yield from self._run(task, [one for one, _ in tasks], [other for _, other in tasks])
+
+    def clusters(
+        self, *, h: int | None = None, singletons: bool = True, threads: int | None = None
+    ) -> Clusters:
+        """Groups rows that pairs connect, as `Index.clusters` does with ``mode="components"``."""
+        now = self.check()
+        h = _radius(now, h)
+        tasks = pairing.pair_tasks(now.shards, h)
+        task = partial(forests.forest_of_shards, h=h, threads=threads)
+        grown = reduce(
+            forests.merge_forests,
+            self._run(task, [one for one, _ in tasks], [other for _, other in tasks]),
+            forests.forest([]),
+        )
+        named = np.unique(grown.root)
+        roots = forests.merge_rows(self._run(partial(forests.rows_of, ids=named), now.shards))
+        label = partial(forests.label_shard, grown=grown, roots=roots)
+        return forests.merge_labels(self._run(label, now.shards), singletons=singletons)
+
+    def losers(
+        self, *, h: int | None = None, threads: int | None = None
+    ) -> deduplication.Losers:
+        """The rows to drop so that no two rows within h are left; the smaller id stays.
+
+        Each with the nearest row that stays, which has a smaller id. It is what `simindex dedup`
+        decides of documents in the order of their ids.
+        """
+        return deduplication.losers(self.pairs(h=h, collapse_equal=True, threads=threads))
+
+    # -- changes -----------------------------------------------------------------------------------
+
+    def append(self, batch: Batch | Any) -> U64:
+        """Adds rows, and returns their ids, uint64 (n,): the given ones, or the next numbers.
+
+        Each row goes to the smallest shard that takes its leading bits. One new version of each of
+        these shards is published, then the map is replaced.
+
+        Raises
+        ------
+        InvalidBatch, RecipeMismatch
+            If an id or key comes twice, a shard has it already, or the batch does not fit.
+        IndexLocked
+            If somebody replaced the map meanwhile. Nothing has changed: repeat the call.
+        """
+        now = self.check()
+        return self._append(now, self._fitting(now, batch))
+
+    def ingest(
+        self, batch: Batch | Any, *, h: int | None = None, threads: int | None = None
+    ) -> Matches:
+        """Finds the matches of a batch in all shards and in itself, and adds it: `Index.ingest`.
+
+        Raises what `append` raises. After any error nothing of the batch is kept.
+        """
+        started = time.perf_counter()
+        now = self.check()
+        given = self._fitting(now, batch)
+        h = _radius(now, h)
+        workers = thread_count(threads, len(given), worth=WORTH_THREADS)
+        inside = ingestion.within(
+            given.rows, h, first=False, threads=workers, limit_bytes=answer_bytes()
+        )
+        stored = self._query(now, given, h, None, 1.0, threads)
+        ids = self._append(now, given)
+        return ingestion.joined(stored, inside, ids, given.keys, first=False, started=started)
+
+    def split(self, number: int) -> ShardMap:
+        """Replaces a shard by two, of rows that differ in the first leading bit that tells them
+        apart; returns the new map. Raises what `split_shard` and `append` raise."""
+        now = self.check()
+        shard = now.shard(require_whole(number, "number", 0))
+        free = max(one.number for one in now.shards) + 1
+        (halves,) = self._run(partial(split_shard, number=free, root=self.root), [shard])
+        new = now.replaced(halves)
+        write_map(new)
+        return new
+
+    def add_shard(self) -> ShardMap:
+        """Adds an empty shard, which gets rows from now on until it is as large as the others.
+
+        Raises InvalidOption if shards have prefixes: then split one.
+        """
+        now = self.check()
+        if any(shard.prefix for shard in now.shards):
+            raise InvalidOption(
+                f"rows of {self.root} are divided by leading bits, so a shard gets none of the "
+                "others'", remedy="split the largest one: Shards.split", path=str(self.root),
+            )
+        with opened(now.shards[0]) as index:
+            options = replace(index.options, recipe=index.recipe)
+        number = max(one.number for one in now.shards) + 1
+        plan = ShardPlan(options, ("",) * (number + 1), (0,) * (number + 1))
+        new = now.replaced([build_shard(plan, number, [], self.root)])
+        write_map(new)
+        return new
+
+    def sweep(self, *, older_than_s: float = shardmap.KEEP_S) -> list[str]:
+        """Removes shards that no map names any more; see `shardmap.sweep`."""
+        return shardmap.sweep(self.root, older_than_s=older_than_s)
+
+    # -- looking after it --------------------------------------------------------------------------
+
+    def check(self) -> ShardMap:
+        """Looks at all shards, and returns the map. Raises as `Shards` does; reads no rows."""
+        def look(now: ShardMap) -> ShardMap:
+            for _ in self._run(verifying.check_shard, now.shards):
+                pass
+            return now
+
+        return self._current(look)
+
+    def verify(self) -> list[Finding]:
+        """Reads all shards. An empty list means that they are what the map says."""
+        now = self.shard_map
+        found = list(chain.from_iterable(self._run(verify_shard, now.shards)))
+        if found:
+            return found
+        pairs = verifying.overlapping(now.shards)
+        shared = self._run(
+            verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs]
+        )
+        return [
+            Finding("error", other.path, f"{one.said} and {other.said} both have the id {ids[0]}")
+            for (one, other), ids in zip(pairs, shared, strict=True) if len(ids)
+        ]
+
+    # -- within ------------------------------------------------------------------------------------
+
+    def _current(self, call: Callable[[ShardMap], Answer]) -> Answer:
+        """A call with the newest map; anew if its shards were replaced and removed meanwhile."""
+        for left in reversed(range(TRIES)):
+            now = self.shard_map
+            try:
+                return call(now)
+            except IndexNotFound:
+                if not left or self.shard_map.generation == now.generation:
+                    raise
+        raise AssertionError
+
+    def _query(
+        self, now: ShardMap, batch: Batch | Any, h: int | None, limit: int | None,
+        recall: float, threads: int | None,
+    ) -> Matches:
+        h = _radius(now, h)
+        asked = _asked(now, batch)
+        shards = [shard for shard in now.shards if needed(shard, asked, h)] or now.shards[:1]
+        task = partial(
+            query_shard, batch=asked, h=h, limit=limit, recall=recall, threads=threads
+        )
+        return merge_matches(self._run(task, shards), len(asked), limit=limit)
+
+    def _top(
+        self, now: ShardMap, batch: Batch | Any, k: int, threads: int | None
+    ) -> TopMatches:
+        asked = _asked(now, batch)
+        require_whole(k, "k", 1)
+        if k > now.rows and len(asked):
+            raise InvalidOption(
+                f"k={k} exceeds the {now.rows:,} rows of all shards",
+                remedy=f"give at most {now.rows}" if now.rows else "append rows first",
+                option="k", found=k, expected=now.rows,
+            )
+        task = partial(top_shard, batch=asked, k=k, threads=threads)
+        return merge_top(self._run(task, now.shards), k)
+
+    def _fitting(self, now: ShardMap, given: Batch | Any) -> Batch:
+        """The batch with names, which are not yet in any shard, before anything is written."""
+        batch = _asked(now, given)
+        with opened(now.shards[0]) as index:
+            options = index.options
+            require_recipe(batch, index.recipe)
+        plan = ShardPlan(options, ("",), (0,))
+        batch = plan.named(batch, now.next_id)
+        ids = ids_of(batch, options.key_secret)
+        _require_free(ids, self._run(partial(verifying.known_ids, ids=ids), now.shards), now)
+        return batch
+
+    def _append(self, now: ShardMap, batch: Batch) -> U64:
+        places = _places(now, batch)
+        grown = [place for place in range(len(now.shards)) if (places == place).any()]
+        parts = [batch.take(np.flatnonzero(places == place)) for place in grown]
+        new = tuple(self._run(
+            partial(extend_shard, root=self.root), [now.shards[place] for place in grown], parts
+        ))
+        if new:
+            write_map(now.replaced(new))
+        with opened(now.shards[0]) as index:
+            return ids_of(batch, index.options.key_secret)
+
+
+def _asked(now: ShardMap, batch: Batch | Any) -> Batch:
+    given = batch if isinstance(batch, Batch) else Batch(as_fingerprints(batch))
+    as_fingerprints(given.rows, bits=now.facts.bits)
+    return given
+
+
+def _radius(now: ShardMap, h: int | None) -> int:
+    h = now.h if h is None else h
+    require_distance(h, now.facts.bits)
+    return h
+
+
+def _options_for(batches: list[Batch], options: IndexOptions | None) -> IndexOptions:
+    """Those of all shards of some batches: with their recipe, width and kind of names."""
+    first = batches[0] if batches else None
+    if options is None:
+        options = IndexOptions(bits=64 if first is None else first.bits)
+    if first is None:
+        return options
+    if options.recipe is None and first.recipe is not None:
+        options = replace(options, recipe=first.recipe)
+    if options.keys is None and first.keys is not None:
+        kind: Any = "bytes" if first.keys and isinstance(first.keys[0], bytes) else "str"
+        options = replace(options, keys=kind)
+    return options
+
+
+def _parts(plan: ShardPlan, number: int, batches: list[Batch]) -> list[Batch]:
+    parts, row = [], 0
+    for batch in batches:
+        part = plan.part(number, batch, row)
+        row += len(batch)
+        if len(part):
+            parts.append(part)
+    return parts
+
+
+def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:
+    pairs = verifying.overlapping(shards)
+    shared = run(verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs])
+    for (one, other), ids in zip(pairs, shared, strict=True):
+        if len(ids):
+            raise InvalidOption(
+                f"{one.said} and {other.said} both have the id {ids[0]}",
+                remedy="an id names one row of all shards: give each row an id or key of its own",
+                found=int(ids[0]), shard=one.number,
+            )
+
+
+def _require_free(ids: U64, known: Iterable[Any], now: ShardMap) -> None:
+    """Raises InvalidBatch if an id of a batch comes twice, or a shard has it."""
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    remedy = "an id names one row of all shards: leave out rows that are there already"
+    if len(again):
+        row = int(order[again[0] + 1])
+        raise InvalidBatch(
+            f"the id {ids[row]} of row {row} comes twice in the batch", remedy=remedy, row=row
+        )
+    if len(ids) and int(ids.max()) >= NO_ID:
+        row = int(np.argmax(ids))
+        raise InvalidBatch(
+            f"the id of row {row} is {ids[row]}, which stands for no row",
+            remedy="give ids below 2**64 - 1", row=row,
+        )
+    for shard, there in zip(now.shards, known, strict=True):
+        if there.any():
+            row = int(np.argmax(there))
+            raise InvalidBatch(
+                f"{shard.said} has the id {ids[row]} of row {row} already", remedy=remedy, row=row,
+                shard=shard.number,
+            )
+
+
+def _places(now: ShardMap, batch: Batch) -> Any:
+    """Place in the map of the shard that each row goes to, int64 (n,)."""
+    places = np.full(len(batch), -1, np.int64)
+    by_size = sorted(range(len(now.shards)), key=lambda place: (now.shards[place].rows, place))
+    for place in by_size:
+        takes = prefixes.begins(batch.rows, now.shards[place].prefix)
+        places[(places < 0) & takes] = place
+    if (places < 0).any():
+        row = int(np.argmax(places < 0))
+        raise InvalidBatch(
+            f"no shard of {now.root} takes row {row}, which begins with "
+            f"{int(batch.rows[row, 0]):064b}"[:200],
+            remedy="build the collection again, with prefixes for all rows", row=row,
+        )
+    return places
