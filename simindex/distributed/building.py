@@ -20,13 +20,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from simindex.arrays import U64
 from simindex.checks import require
 from simindex.distributed import digest, prefixes
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import (
+    Facts,
     Shard,
     describe,
     ids_of,
@@ -34,7 +37,13 @@ from simindex.distributed.shard import (
     opened,
     verify_shard,
 )
-from simindex.errors import CorruptFile, IndexExists, InvalidOption, RecipeMismatch
+from simindex.errors import (
+    CorruptFile,
+    IndexExists,
+    IndexNotFound,
+    InvalidOption,
+    RecipeMismatch,
+)
 from simindex.index.index import Index
 from simindex.index.opening import open as open_index
 from simindex.options import IndexOptions
@@ -91,17 +100,31 @@ def build_shard(
         "a list of batches, or what can be read twice",
     )
     require(0 <= number < len(plan), "number", number, f"a number from 0 to {len(plan) - 1}")
-    options = plan.options
+    return build_of(plan.options, number, plan.prefixes[number], batches, root, work=work)
+
+
+def build_of(
+    options: IndexOptions,
+    number: int,
+    prefix: str,
+    batches: Iterable[Batch],
+    root: str | Path,
+    *,
+    work: str | Path | None = None,
+) -> Shard:
+    """`build_shard` of a shard that is in no plan: one that is split off or added later."""
     for batch in batches:
         require_recipe(batch, options.recipe)
-    named = _name(number, _digest(batches, options))
 
     def write(path: Path) -> None:
         with open_index(path, "n", options=options) as index:
             for batch in batches:
                 index.append(batch)
 
-    return _published(Path(root), named, number, plan.prefixes[number], write, work)
+    known = _Known(
+        _name(number, _digest(batches, options)), number, prefix, Facts.of(options, options.recipe)
+    )
+    return _published(Path(root), known, write, work)
 
 
 def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
@@ -134,8 +157,8 @@ def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
             with open_index(path, "w") as larger:
                 larger.append(batch)
 
-        name = _name(shard.number, total)
-        return _published(Path(root), name, shard.number, shard.prefix, write, None)
+        known = _Known(_name(shard.number, total), shard.number, shard.prefix, shard.facts)
+        return _published(Path(root), known, write, None)
 
 
 def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Shard]:
@@ -153,24 +176,12 @@ def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Sha
                 f"{shard.said} cannot be split: its rows have the same first 64 bits",
                 remedy="leave it as it is", shard=shard.number, path=shard.path,
             )
-        made = [
-            _half(index, half, place, Path(root))
+        options = replace(index.options, recipe=index.recipe)
+        first, second = (
+            build_of(options, place, half, _Rows(index, half), root)
             for half, place in zip(halves, (shard.number, number), strict=True)
-        ]
-    return made[0], made[1]
-
-
-def _half(index: Index, prefix: str, number: int, root: Path) -> Shard:
-    rows = _Rows(index, prefix)
-    options = replace(index.options, recipe=index.recipe)
-
-    def write(path: Path) -> None:
-        with open_index(path, "n", options=options) as half:
-            for batch in rows:
-                half.append(batch)
-
-    name = _name(number, _digest(rows, options))
-    return _published(root, name, number, prefix, write, None)
+        )
+    return first, second
 
 
 class _Rows:
@@ -209,12 +220,20 @@ def _name(number: int, rows_digest: int) -> str:
     return f"{number:05d}-{rows_digest:016x}"
 
 
+class _Known(NamedTuple):
+    """What a shard has to be once it is built, or found."""
+
+    name: str
+    number: int
+    prefix: str
+    facts: Facts
+
+
 def _published(
-    root: Path, name: str, number: int, prefix: str, write: Callable[[Path], None],
-    work: str | Path | None,
+    root: Path, known: _Known, write: Callable[[Path], None], work: str | Path | None
 ) -> Shard:
     """The shard of a name, which `write` builds unless it is there."""
-    path = root / FOLDER / name
+    path = root / FOLDER / known.name
     with translated(path, True):
         for folder in (root, path.parent):
             if not folder.is_dir():
@@ -222,50 +241,47 @@ def _published(
                     durable.make_directory(folder)
         clear_up(path)
         if path.exists():
-            return _as_published(path, number, prefix)
-        if work is not None:
-            with _beside(Path(work) / name) as built:
-                write(built)
-                return _given_its_name(path, number, prefix, lambda new: _copy(built, new))
-        return _given_its_name(path, number, prefix, write)
+            return _as_published(path, known)
+        if work is None:
+            return _given_its_name(path, known, write)
+        with _beside(Path(work) / known.name) as built:
+            write(built)
+            return _given_its_name(path, known, partial(_copy, built))
 
 
-def _given_its_name(
-    path: Path, number: int, prefix: str, write: Callable[[Path], None]
-) -> Shard:
+def _given_its_name(path: Path, known: _Known, write: Callable[[Path], None]) -> Shard:
     with _beside(path) as new:
         write(new)
-        made = replace(describe(new, number, prefix), path=str(path))
-        if _name(number, int(made.rows_digest, 16)) != path.name:
+        made = describe(new, known.number, known.prefix)
+        if _name(known.number, int(made.rows_digest, 16)) != path.name:
             raise InvalidOption(
-                f"the rows of shard {number} changed while it was built",
-                remedy="give the same batches each time they are read", shard=number,
+                f"the rows of shard {known.number} changed while it was built",
+                remedy="give the same batches each time they are read", shard=known.number,
             )
         try:
             durable.move(new, path)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            return _as_published(path, number, prefix)  # another task was faster
-    return made
+            return _as_published(path, known)  # another task was faster
+    return replace(made, path=str(path))
 
 
-def _as_published(path: Path, number: int, prefix: str) -> Shard:
+def _as_published(path: Path, known: _Known) -> Shard:
     """What is known of a shard that is there already, once all of it was verified."""
-    remedy = "move it away, and build the shard again"
     try:
-        found = describe(path, number, prefix)
-    except CorruptFile as error:
+        found = describe(path, known.number, known.prefix)
+        wrong = [one.what for one in verify_shard(found)]
+        if _name(known.number, int(found.rows_digest, 16)) != path.name:
+            wrong.append("it has other rows than its name says")
+        if found.facts != known.facts:
+            wrong.append("it has another recipe, or other options")
+    except (CorruptFile, IndexNotFound, InvalidOption) as error:
+        wrong = [error.what]
+    if wrong:
         raise IndexExists(
-            f"shard {number} is published already at {path}, and damaged: {error.what}",
-            remedy=remedy, path=str(path), shard=number,
-        ) from error
-    wrong = verify_shard(found)
-    if wrong or _name(number, int(found.rows_digest, 16)) != path.name:
-        what = wrong[0].what if wrong else "it has other rows than its name says"
-        raise IndexExists(
-            f"shard {number} is published already at {path}, and damaged: {what}",
-            remedy=remedy, path=str(path), shard=number,
+            f"shard {known.number} cannot be published as {path}, which is there: {wrong[0]}",
+            remedy="move it away, and build the shard again", path=str(path), shard=known.number,
         )
     return found
 

@@ -73,8 +73,8 @@ def _once(a: U64, b: U64, distance: U16) -> tuple[U64, U64, U16]:
 def _kept_away(a: U64, b: U64) -> U64:
     """Ids of first rows that a kept one keeps away, ascending. Pairs have a < b, by (a, b)."""
     gone: set[int] = set()
-    begins = np.flatnonzero(np.r_[True, a[1:] != a[:-1]]) if len(a) else np.empty(0, np.int64)
-    ends = np.r_[begins[1:], len(a)]
+    bounds = np.flatnonzero(np.r_[True, a[1:] != a[:-1], True]) if len(a) else np.empty(0, np.int64)
+    begins, ends = bounds[:-1], bounds[1:]
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         if int(a[begin]) not in gone:
             gone.update(b[begin:end].tolist())

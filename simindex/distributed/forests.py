@@ -22,12 +22,15 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import U16, U64
-from simindex.distributed.pairing import pair_parts
+from simindex.distributed.pairing import among, pair_parts
 from simindex.distributed.shard import Held, named_rows, opened
 from simindex.errors import TooManyMatches
 from simindex.pairs.clusters import MOST_ROWS
 from simindex.records.clusters import Clusters
 from simindex.records.pairs import CollapsedPairs, Pairs
+
+LEAST_PAIRS = 1 << 20
+"""Pairs that are kept before they become part of a forest."""
 
 
 class Forest(NamedTuple):
@@ -64,14 +67,19 @@ class Labels(NamedTuple):
 
 def forest(parts: Iterable[Pairs]) -> Forest:
     """The forest of some pairs, whose parts are taken one at a time."""
-    grown = Forest(np.empty(0, np.uint64), np.empty(0, np.uint64))
+    none = np.empty(0, np.uint64)
+    held, waiting = [Forest(none, none)], 0
     for part in parts:
-        ends = [(part.a.astype(np.uint64), part.b.astype(np.uint64))]
+        held.append(Forest(part.b.astype(np.uint64), part.a.astype(np.uint64)))
         if isinstance(part, CollapsedPairs):
             groups = part.groups
-            ends.append((groups.first.astype(np.uint64), groups.row.astype(np.uint64)))
-        grown = united([grown, *(Forest(b, a) for a, b in ends)])
-    return grown
+            held.append(Forest(groups.row.astype(np.uint64), groups.first.astype(np.uint64)))
+            waiting += len(groups)
+        waiting += len(part)
+        # Each time the forest is made, there is as much to add as it has: O(p log p) in all.
+        if waiting > max(LEAST_PAIRS, len(held[0].node)):
+            held, waiting = [united(held)], 0
+    return united(held)
 
 
 def merge_forests(one: Forest, other: Forest) -> Forest:
@@ -92,7 +100,7 @@ def rows_of(held: Held, ids: U64) -> Rows:
     with opened(held) as index:
         found_rows.append(np.empty((0, index.options.words), np.uint64))
         for some, batch in named_rows(index):
-            wanted = np.isin(some, ids, kind="sort") if len(ids) else np.zeros(len(some), np.bool_)
+            wanted = among(some, ids)
             found_ids.append(some[wanted])
             found_rows.append(batch.rows[wanted])
     joined, rows = np.concatenate(found_ids), np.concatenate(found_rows)

@@ -110,7 +110,7 @@ def merge_top(parts: Iterable[TopMatches], k: int) -> TopMatches:
         for query, places in enumerate(order.tolist()):
             of_query = [key for some in held for key in some[query]]
             # Empty places of a part have no key, so places are counted among those that have one.
-            filled = np.concatenate([part.id[query] for part in listed]) != NO_NEIGHBOUR
+            filled = np.concatenate([part.distance[query] for part in listed]) <= bits
             at = np.cumsum(filled) - 1
             merged_keys.append([
                 of_query[int(at[place])] for place in places

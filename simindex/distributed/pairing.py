@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.arrays import U64
+from simindex.arrays import U64, Bools
 from simindex.distributed import prefixes
 from simindex.distributed.merging import merge_pairs
 from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, named_rows, opened
@@ -76,14 +76,14 @@ def _across(
     for ids, batch in named_rows(index, ASKED_ROWS):
         chosen = prefixes.within(batch.rows, prefix, h)
         if again is not None:
-            chosen &= ~_among(ids, again)
+            chosen &= ~among(ids, again)
         places = np.flatnonzero(chosen)
         if not len(places):
             continue
         some, ids = batch.take(places), ids[places]
         for found in asked.query_stream(some, h=h, threads=threads):
             if asked_again is not None:
-                found = found.take(np.flatnonzero(~_among(found.id, asked_again)))
+                found = found.take(np.flatnonzero(~among(found.id, asked_again)))
             if not len(found):
                 continue
             mine, theirs = ids[found.query], found.id
@@ -109,12 +109,13 @@ def _represented(index: Index) -> U64:
     return np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
 
 
-def _among(ids: U64, known: U64) -> Any:
-    """Which ids are among some that ascend."""
+def among(ids: U64, known: U64) -> Bools:
+    """Which ids are among some that ascend, bool (n,)."""
     if not len(known):
         return np.zeros(len(ids), np.bool_)
     places = np.searchsorted(known, ids)
-    return known[np.minimum(places, len(known) - 1)] == ids
+    there: Bools = known[np.minimum(places, len(known) - 1)] == ids
+    return there
 
 
 def _keys(mine: Any, found: Any, turned: Any, order: Any) -> Any:

@@ -77,10 +77,15 @@ class ShardPlan:
             )
         if keyed or batch.ids is not None:
             return batch
-        return Batch(
-            batch.rows, ids=np.arange(first_row, first_row + len(batch), dtype=np.uint64),
-            weights=batch.weights, recipe=batch.recipe,
-        )
+        if first_row + len(batch) > 1 << 64:
+            raise InvalidBatch(
+                f"there are no numbers for {len(batch):,} rows beyond the largest id",
+                remedy="give ids", found=first_row,
+            )
+        ids = np.arange(len(batch), dtype=np.uint64)
+        if len(batch):
+            ids += np.uint64(first_row)
+        return Batch(batch.rows, ids=ids, weights=batch.weights, recipe=batch.recipe)
 
     def asked(self, h: int) -> float:
         """How many shards a query within h asks, on average over random fingerprints."""

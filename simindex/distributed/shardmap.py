@@ -26,7 +26,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -163,7 +163,8 @@ def write_map(new: ShardMap) -> None:
     root = Path(new.root)
     data = _encoded(new)
     with translated(root / MAP, True), _alone(root):
-        found = read_map(root).generation if (root / MAP).exists() else 0
+        before = read_map(root) if (root / MAP).exists() else None
+        found = 0 if before is None else before.generation
         if found != new.generation - 1:
             raise IndexLocked(
                 f"the shard map of {root} was replaced meanwhile: it has generation {found}, not "
@@ -182,6 +183,11 @@ def write_map(new: ShardMap) -> None:
                     )
 
             file.replace(MAP, same)
+        named = {shard.name for shard in new.shards}
+        for shard in () if before is None else before.shards:
+            if shard.name not in named:
+                with suppress(OSError):  # `sweep` counts from here on
+                    os.utime(shard.path)
 
 
 def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:

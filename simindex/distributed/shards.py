@@ -28,9 +28,16 @@ import numpy as np
 
 from simindex.arrays import U64
 from simindex.checks import require_distance, require_whole
-from simindex.distributed import deduplication, forests, pairing, prefixes, shardmap, verifying
+from simindex.distributed import deduplication, forests, pairing, shardmap, verifying
+from simindex.distributed.adding import places_of, require_free
 from simindex.distributed.asking import needed, query_shard, top_shard
-from simindex.distributed.building import build_shard, extend_shard, require_recipe, split_shard
+from simindex.distributed.building import (
+    build_of,
+    build_shard,
+    extend_shard,
+    require_recipe,
+    split_shard,
+)
 from simindex.distributed.merging import merge_matches, merge_top
 from simindex.distributed.plan import By, ShardPlan, plan_shards
 from simindex.distributed.shard import Shard, ids_of, opened, verify_shard
@@ -38,7 +45,6 @@ from simindex.distributed.shardmap import ShardMap, of_shards, read_map, write_m
 from simindex.errors import (
     IndexExists,
     IndexNotFound,
-    InvalidBatch,
     InvalidOption,
 )
 from simindex.memory import answer_bytes
@@ -50,9 +56,6 @@ from simindex.records.pairs import Pairs
 from simindex.records.reports import Finding
 from simindex.threads import thread_count
 from simindex.writing import ingestion
-
-NO_ID = (1 << 64) - 1
-"""Of an empty place of an answer."""
 
 TRIES = 5
 """How often a call begins anew because the shards of its map were replaced and removed."""
@@ -256,21 +259,16 @@ class Shards:
         return new
 
     def add_shard(self) -> ShardMap:
-        """Adds an empty shard, which gets rows from now on until it is as large as the others.
+        """Adds an empty shard without a prefix, and returns the new map.
 
-        Raises InvalidOption if shards have prefixes: then split one.
+        It gets all rows until it is as large as others that take them. Every query asks it: where
+        shards have prefixes, `split` one instead.
         """
         now = self.check()
-        if any(shard.prefix for shard in now.shards):
-            raise InvalidOption(
-                f"rows of {self.root} are divided by leading bits, so a shard gets none of the "
-                "others'", remedy="split the largest one: Shards.split", path=str(self.root),
-            )
         with opened(now.shards[0]) as index:
             options = replace(index.options, recipe=index.recipe)
         number = max(one.number for one in now.shards) + 1
-        plan = ShardPlan(options, ("",) * (number + 1), (0,) * (number + 1))
-        new = now.replaced([build_shard(plan, number, [], self.root)])
+        new = now.replaced([build_of(options, number, "", [], self.root)])
         write_map(new)
         return new
 
@@ -352,11 +350,12 @@ class Shards:
         plan = ShardPlan(options, ("",), (0,))
         batch = plan.named(batch, now.next_id)
         ids = ids_of(batch, options.key_secret)
-        _require_free(ids, self._run(partial(verifying.known_ids, ids=ids), now.shards), now)
+        known = partial(verifying.known_names, ids=ids, batch=batch)
+        require_free(ids, self._run(known, now.shards), now)
         return batch
 
     def _append(self, now: ShardMap, batch: Batch) -> U64:
-        places = _places(now, batch)
+        places = places_of(now, batch)
         grown = [place for place in range(len(now.shards)) if (places == place).any()]
         parts = [batch.take(np.flatnonzero(places == place)) for place in grown]
         new = tuple(self._run(
@@ -415,45 +414,3 @@ def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:
                 remedy="an id names one row of all shards: give each row an id or key of its own",
                 found=int(ids[0]), shard=one.number,
             )
-
-
-def _require_free(ids: U64, known: Iterable[Any], now: ShardMap) -> None:
-    """Raises InvalidBatch if an id of a batch comes twice, or a shard has it."""
-    order = np.argsort(ids, kind="stable")
-    again = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-    remedy = "an id names one row of all shards: leave out rows that are there already"
-    if len(again):
-        row = int(order[again[0] + 1])
-        raise InvalidBatch(
-            f"the id {ids[row]} of row {row} comes twice in the batch", remedy=remedy, row=row
-        )
-    if len(ids) and int(ids.max()) >= NO_ID:
-        row = int(np.argmax(ids))
-        raise InvalidBatch(
-            f"the id of row {row} is {ids[row]}, which stands for no row",
-            remedy="give ids below 2**64 - 1", row=row,
-        )
-    for shard, there in zip(now.shards, known, strict=True):
-        if there.any():
-            row = int(np.argmax(there))
-            raise InvalidBatch(
-                f"{shard.said} has the id {ids[row]} of row {row} already", remedy=remedy, row=row,
-                shard=shard.number,
-            )
-
-
-def _places(now: ShardMap, batch: Batch) -> Any:
-    """Place in the map of the shard that each row goes to, int64 (n,)."""
-    places = np.full(len(batch), -1, np.int64)
-    by_size = sorted(range(len(now.shards)), key=lambda place: (now.shards[place].rows, place))
-    for place in by_size:
-        takes = prefixes.begins(batch.rows, now.shards[place].prefix)
-        places[(places < 0) & takes] = place
-    if (places < 0).any():
-        row = int(np.argmax(places < 0))
-        raise InvalidBatch(
-            f"no shard of {now.root} takes row {row}, which begins with "
-            f"{int(batch.rows[row, 0]):064b}"[:200],
-            remedy="build the collection again, with prefixes for all rows", row=row,
-        )
-    return places
