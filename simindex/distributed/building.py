@@ -302,11 +302,10 @@ def _beside(path: Path) -> Iterator[Path]:
 def _copy(index: Path, to: Path) -> None:
     """Copies an index that is not open, durably. `describe` compares it afterwards."""
     before = digest.file_sizes(index)
+    for folder in (to, to / "catalog", to / "segments"):  # also one that has no files
+        durable.make_directory(folder)
     for name in before:
         target = to / name
-        for folder in (to, target.parent):
-            if not folder.is_dir():
-                durable.make_directory(folder)
         with durable.NewFile(target.parent) as file, (index / name).open("rb") as source:
             offset = 0
             while piece := source.read(1 << 22):

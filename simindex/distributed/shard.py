@@ -41,6 +41,7 @@ from simindex.records.batch import Batch
 from simindex.records.reports import Finding
 from simindex.simhash.recipe import Recipe
 from simindex.storage.files.format import MAJOR, read_format
+from simindex.storage.files.refusals import translated
 from simindex.storage.tables.keys import KeyHeap
 
 CHUNK_ROWS = 1 << 16
@@ -221,8 +222,8 @@ def open_shard(shard: Shard) -> Index:
         raise IndexNotFound(
             f"{shard.said} is missing", remedy=RESTORE, path=shard.path, shard=shard.number
         )
-    _check_sizes(shard)
-    with _named(shard):
+    with _named(shard), translated(path, False):
+        _check_sizes(shard)
         index = open_index(path, "r", refresh=False)
         try:
             _check_facts(shard, index)
@@ -248,7 +249,8 @@ def verify_shard(shard: Shard) -> list[Finding]:
             if wrong:
                 return wrong
             found = contents(index, shard.prefix)
-            checksum = digest.files_digest(Path(shard.path), dict(shard.files))
+            with translated(Path(shard.path), False):
+                checksum = digest.files_digest(Path(shard.path), dict(shard.files))
         except SimindexError as error:
             return [Finding("error", shard.path, f"{shard.said}: {error}")]
     told = [

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -77,23 +76,24 @@ def test_keys_come_with_all_answers(tmp_path: Path, by: Any, kind: type) -> None
     st.sampled_from(SHARDS), st.sampled_from(BY), st.integers(0, 4), st.randoms(),
 )
 def test_few_different_fingerprints_in_any_order(
-    values: list[int], shards: int, by: Any, h: int, random: Any
+    tmp_path_factory: pytest.TempPathFactory, values: list[int], shards: int, by: Any, h: int,
+    random: Any,
 ) -> None:
     """Equal rows, chains and crowds, in shards of a few rows and of none; ids in any order."""
     fingerprints = np.array([value * 0x0401_0000_0000_0041 for value in values], np.uint64)
     ids = random.sample(range(1 << 40), len(values))
     batch = simindex.Batch(fingerprints, ids=ids)
-    with TemporaryDirectory() as folder:
-        with local_index(Path(folder) / "local.sim", batch) as index:
-            made = Shards.build(Path(folder) / "s", batch, shards, by=by)
-            assert answers(made, fingerprints, h, 1) == answers(index, fingerprints, h, 1)
-        order = np.argsort(ids)
-        named = np.sort(ids)
-        lost, winner, distance = local_losers(fingerprints[order], h)
-        found = made.losers(h=h)
-        assert found.id.tolist() == named[lost].tolist()
-        assert found.winner.tolist() == named[winner].tolist()
-        assert found.distance.tolist() == distance
+    folder = tmp_path_factory.mktemp("few")
+    with local_index(folder / "local.sim", batch) as index:
+        made = Shards.build(folder / "s", batch, shards, by=by)
+        assert answers(made, fingerprints, h, 1) == answers(index, fingerprints, h, 1)
+    order = np.argsort(ids)
+    named = np.sort(ids)
+    lost, winner, distance = local_losers(fingerprints[order], h)
+    found = made.losers(h=h)
+    assert found.id.tolist() == named[lost].tolist()
+    assert found.winner.tolist() == named[winner].tolist()
+    assert found.distance.tolist() == distance
 
 
 def test_answers_are_those_of_brute_force(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -102,9 +102,8 @@ def test_answers_are_those_of_brute_force(tmp_path: Path, rng: np.random.Generat
     made = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 7)
     found = made.query(queries, h=4)
     expected = oracle.matches(fingerprints, queries, 4)
-    assert sorted(zip(found.query.tolist(), found.id.tolist(), found.distance.tolist())) == sorted(
-        map(tuple, expected.tolist())
-    )
+    columns = np.stack([found.query, found.id.astype(np.int64), found.distance], axis=1)
+    assert sorted(columns.tolist()) == sorted(expected.tolist())
 
 
 @pytest.mark.parametrize("shards", [2, 7])

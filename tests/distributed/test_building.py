@@ -1,0 +1,212 @@
+"""A shard is published whole or not at all, once, and never changed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sharded import families
+
+import simindex
+from simindex.distributed import (
+    build_shard,
+    building,
+    extend_shard,
+    plan_shards,
+    split_shard,
+    verify_shard,
+)
+from simindex.errors import (
+    CorruptFile,
+    IndexExists,
+    InvalidBatch,
+    InvalidOption,
+    RecipeMismatch,
+    StorageFull,
+)
+from simindex.storage.files import durable
+
+ROWS = families(1, 40)
+PLAN = plan_shards(40, 2)
+
+
+def part(number: int) -> list[simindex.Batch]:
+    return [PLAN.part(number, simindex.Batch(ROWS))]
+
+
+def names(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "shards").iterdir())
+
+
+def test_a_shard_is_an_index(tmp_path: Path) -> None:
+    made = build_shard(PLAN, 1, part(1), tmp_path)
+    with simindex.open(made.path) as index:
+        assert [*index.query(ROWS[20:21], h=0)][0].id == 20
+        assert index.check() == []
+    assert names(tmp_path) == [made.name]
+    assert made.name == f"00001-{made.rows_digest}"
+    assert (made.rows, made.least_id, made.greatest_id) == (20, 20, 39)
+    assert verify_shard(made) == []
+
+
+@pytest.mark.parametrize("work", [False, True])
+def test_a_second_run_finds_the_shard(
+    tmp_path: Path, work: bool, tree: Callable[[Path], Any]
+) -> None:
+    (tmp_path / "work").mkdir()
+    folder = tmp_path / "work" if work else None
+    made = build_shard(PLAN, 0, part(0), tmp_path / "root", work=folder)
+    before = tree(tmp_path / "root")
+    assert build_shard(PLAN, 0, part(0), tmp_path / "root", work=folder) == made
+    assert tree(tmp_path / "root") == before
+    assert [*(tmp_path / "work").iterdir()] == []
+    assert verify_shard(made) == []
+
+
+def test_several_tasks_build_one_shard(tmp_path: Path) -> None:
+    """As engines do that start a slow task twice."""
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: build_shard(PLAN, 0, part(0), tmp_path), range(4)))
+    assert {shard.uuid for shard in made} == {made[0].uuid}
+    assert names(tmp_path) == [made[0].name]
+    assert verify_shard(made[3]) == []
+
+
+class Stopping:
+    """Batches whose second reading, while the shard is built, ends the process."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __iter__(self) -> Iterator[simindex.Batch]:
+        self.read += 1
+        yield from part(0)
+        if self.read == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_task_leaves_nothing_for_the_second_run(tmp_path: Path) -> None:
+    code = (
+        f"import sys; sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]}"
+        f"\nimport test_building as t\nt.build_shard(t.PLAN, 0, t.Stopping(), {str(tmp_path)!r})"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    (left,) = names(tmp_path)
+    assert left.startswith(".00000-")
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    assert names(tmp_path) == [made.name]
+
+
+@pytest.mark.parametrize("name", ["move", "sync_directory"])
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    build_shard(PLAN, 1, part(1), tmp_path)
+    before = names(tmp_path)
+
+    def full(*_arguments: object) -> None:
+        raise StorageFull("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(durable, name, full)
+        with pytest.raises(StorageFull):
+            build_shard(PLAN, 0, part(0), tmp_path)
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    assert names(tmp_path) == sorted([*before, made.name])
+
+
+def test_a_damaged_shard_is_not_taken_for_a_published_one(tmp_path: Path) -> None:
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    path = Path(made.path) / "catalog" / "data.mdb"
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(IndexExists, match="shard 0 cannot be published") as raised:
+        build_shard(PLAN, 0, part(0), tmp_path)
+    assert raised.value.remedy == "move it away, and build the shard again"
+    Path(made.path).rename(tmp_path / "aside")
+    assert verify_shard(build_shard(PLAN, 0, part(0), tmp_path)) == []
+
+
+def test_a_shard_of_other_options_is_not_taken_for_it(tmp_path: Path) -> None:
+    build_shard(PLAN, 0, part(0), tmp_path)
+    other = plan_shards(40, 2, options=simindex.IndexOptions(recipe=simindex.Recipe()))
+    with pytest.raises(IndexExists, match="another recipe"):
+        build_shard(other, 0, part(0), tmp_path)
+
+
+def test_a_copy_that_reads_back_differently_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    digests = iter(["one", "other"])
+    monkeypatch.setattr(building.digest, "files_digest", lambda *_: next(digests))
+    with pytest.raises(CorruptFile, match="reads back differently"):
+        build_shard(PLAN, 0, part(0), tmp_path / "root", work=tmp_path / "work")
+    assert names(tmp_path / "root") == []
+
+
+class Changing:
+    """Other rows each time they are read."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __iter__(self) -> Iterator[simindex.Batch]:
+        self.read += 1
+        yield simindex.Batch(ROWS[: self.read], ids=range(self.read))
+
+
+def test_batches_must_stay_the_same(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOption, match="changed while it was built"):
+        build_shard(PLAN, 0, Changing(), tmp_path)
+    with pytest.raises(InvalidOption, match="read twice"):
+        build_shard(PLAN, 0, iter(part(0)), tmp_path)
+    with pytest.raises(InvalidOption, match="number=2"):
+        build_shard(PLAN, 2, part(0), tmp_path)
+
+
+def test_rows_that_do_not_belong_are_refused(tmp_path: Path) -> None:
+    by_prefix = plan_shards(ROWS, 2, by="prefix")
+    wrong = [by_prefix.part(1, simindex.Batch(ROWS))]
+    with pytest.raises(InvalidOption, match="does not begin with 0"):
+        build_shard(by_prefix, 0, wrong, tmp_path)
+    with pytest.raises(RecipeMismatch, match="the shards have none"):
+        build_shard(PLAN, 0, [simindex.Recipe().batch(["some words"], ids=[1])], tmp_path)
+    with pytest.raises(InvalidBatch):
+        build_shard(PLAN, 0, [simindex.Batch(families(1, 3, 2), ids=range(3))], tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_extending_keeps_the_old_shard(tmp_path: Path, tree: Callable[[Path], Any]) -> None:
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    before = tree(Path(made.path))
+    larger = extend_shard(made, part(1)[0], tmp_path)
+    assert larger.rows == 40
+    assert extend_shard(made, part(1)[0], tmp_path) == larger
+    assert tree(Path(made.path)) == before
+    assert verify_shard(made) == verify_shard(larger) == []
+
+
+def test_splitting_divides_the_rows(tmp_path: Path) -> None:
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    halves = split_shard(made, 5, tmp_path)
+    assert [half.number for half in halves] == [0, 5]
+    assert [half.prefix for half in halves] == ["0", "1"]
+    assert sum(half.rows for half in halves) == made.rows
+    assert split_shard(made, 5, tmp_path) == halves
+    assert [verify_shard(half) for half in (*halves, made)] == [[], [], []]
+
+
+def test_rows_that_are_equal_cannot_be_split(tmp_path: Path) -> None:
+    same = [simindex.Batch(np.full(3, 7, np.uint64), ids=range(3))]
+    made = build_shard(PLAN, 0, same, tmp_path)
+    with pytest.raises(InvalidOption, match="cannot be split"):
+        split_shard(made, 1, tmp_path)

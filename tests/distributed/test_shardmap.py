@@ -1,0 +1,199 @@
+"""The map is replaced at once, and refused where it says what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sharded import families
+
+import simindex
+from simindex.distributed import Shards, read_map, shardmap, sweep, write_map
+from simindex.errors import (
+    CorruptFile,
+    FormatTooNew,
+    IndexLocked,
+    IndexNotFound,
+    InvalidOption,
+    SimindexError,
+    StorageFull,
+)
+from simindex.storage.files import disk, locks
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    Shards.build(tmp_path / "s", simindex.Batch(families(1, 30)), 3)
+    return tmp_path / "s"
+
+
+def rewritten(root: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Changes the map, with a checksum that agrees."""
+    content = json.loads((root / shardmap.MAP).read_bytes())
+    del content["checksum"]
+    change(content)
+    content["checksum"] = shardmap._checksum(content)
+    (root / shardmap.MAP).write_text(json.dumps(content))
+
+
+def test_a_map_comes_back_as_it_was_written(root: Path) -> None:
+    found = read_map(root)
+    assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301
+    write_map(replace(found, generation=2))
+    assert read_map(root) == replace(found, generation=2)
+    assert found.rows == found.next_id == 30
+    assert found.shard(2) is found.shards[2]
+
+
+def test_a_change_from_an_older_map_is_refused(root: Path) -> None:
+    found = read_map(root)
+    for generation in (1, 3):
+        with pytest.raises(IndexLocked, match="replaced meanwhile"):
+            write_map(replace(found, generation=generation))
+    held = locks.hold(root)
+    assert held is not None
+    with held, pytest.raises(IndexLocked, match="another process"):
+        write_map(replace(found, generation=2))
+    assert read_map(root) == found
+
+
+@pytest.mark.parametrize("call", ["write", "sync", "rename"])
+def test_a_full_disk_leaves_the_old_map(
+    root: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    found, before = read_map(root), sorted(root.iterdir())
+
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk.system, call, full)
+        with pytest.raises(StorageFull):
+            write_map(replace(found, generation=2))
+    assert read_map(root) == found
+    assert sorted(root.iterdir()) == before
+
+
+def test_every_byte_of_a_map_counts(root: Path) -> None:
+    path = root / shardmap.MAP
+    data = path.read_bytes()
+    for at in range(0, len(data), 7):
+        for damaged in (data[:at], data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]):
+            path.write_bytes(damaged)
+            try:
+                found = read_map(root)
+            except SimindexError as error:
+                assert isinstance(error, CorruptFile | FormatTooNew)
+                assert error.remedy
+            else:  # a space became another one
+                assert found == read_map(root)
+                assert json.loads(damaged) == json.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda c: c.update(kind="list"), "is not a shard map"),
+        (lambda c: c.update(shards=[]), "names no shard"),
+        (lambda c: c["shards"].append(dict(c["shards"][0])), "names a number of a shard twice"),
+        (lambda c: c["shards"][1].update(name="../../../etc"), "that is none"),
+        (lambda c: c["shards"][1].update(rows_digest="0" * 16), "of other rows"),
+        (lambda c: c["shards"][1].update(rows=-1), "rows=-1 of shard 1"),
+        (lambda c: c["shards"][1].update(rows=True), "rows=True of shard 1"),
+        (lambda c: c["shards"][1].update(prefix="012"), "no prefix of shard 1"),
+        (lambda c: c["shards"][1].update(prefix=None), "damaged"),
+        (lambda c: c["shards"][1].update(checksum="x"), "no checksum of shard 1"),
+        (lambda c: c["shards"][1].pop("uuid"), "has no 'uuid'"),
+        (lambda c: c["shards"][1].update(more=1), "damaged"),
+        (lambda c: c["shards"][1]["files"].update({"../x": 1}), "a file of shard 1"),
+        (lambda c: c["shards"][1]["files"].update({"/etc/passwd": 1}), "a file of shard 1"),
+        (lambda c: c.update(h="3"), "h='3'"),
+        (lambda c: c.update(facts=[]), "damaged"),
+        (lambda c: c.pop("next_id"), "has no 'next_id'"),
+        (lambda c: c.update(shards=3), "damaged"),
+    ],
+)
+def test_a_map_that_contradicts_itself_is_refused(
+    root: Path, change: Callable[[dict[str, Any]], object], says: str
+) -> None:
+    rewritten(root, change)
+    with pytest.raises(CorruptFile, match="damaged") as raised:
+        read_map(root)
+    assert says in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda c: c["shards"][1].update(rows=9), "a number of rows of 10, and the shard map says"),
+        (lambda c: c["shards"][1].update(uuid="0" * 32), "shard 1 .* the uuid"),
+        (lambda c: c["shards"][1].update(generation=77), "shard 1 .* commit"),
+        (lambda c: c["shards"][1]["files"].update(FORMAT=65), "shard 1 .* is not whole: FORMAT"),
+        (lambda c: c["shards"][1]["files"].update(more=1), "shard 1 .* more is missing"),
+        (lambda c: c["facts"].update(bits=128), "shard 0 .* bits 64, and the shard map has 128"),
+        (lambda c: c["facts"].update(recipe="0" * 32), "shard 0 .* recipe None"),
+        (lambda c: c["facts"].update(names="str"), "shard 0 .* names ids"),
+        (lambda c: c["facts"].update(format=2), "shard 0 .* format 1, and the shard map has 2"),
+    ],
+)
+def test_a_map_that_lies_is_found_out_before_any_work(
+    root: Path, change: Callable[[dict[str, Any]], object], says: str
+) -> None:
+    rewritten(root, change)
+    with pytest.raises(SimindexError, match=says) as raised:
+        Shards(root)
+    assert "shard" in raised.value.data
+    assert raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda c: c["shards"][1].update(prefix="0101010101"), "does not begin with 0101010101"),
+        (lambda c: c["shards"][1].update(least_id=0), "other ids"),
+        (lambda c: c["shards"][1].update(checksum="0" * 32), "other checksum of files"),
+    ],
+)
+def test_verify_finds_what_costs_reading(
+    root: Path, change: Callable[[dict[str, Any]], object], says: str
+) -> None:
+    rewritten(root, change)
+    assert says in " ".join(finding.what for finding in Shards(root).verify())
+
+
+def test_a_map_of_a_newer_version_says_so(root: Path) -> None:
+    rewritten(root, lambda content: content.update(version=2))
+    with pytest.raises(FormatTooNew, match="version 2"):
+        read_map(root)
+
+
+def test_no_map(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none", tmp_path / "none" / "none"):
+        with pytest.raises(IndexNotFound, match="no shard map"):
+            read_map(path)
+
+
+def test_sweep_keeps_what_is_named_young_or_not_ours(root: Path) -> None:
+    Shards(root).split(1)
+    folder = root / "shards"
+    (folder / "notes").mkdir()
+    old = {path.name for path in folder.iterdir()}
+    assert sweep(root) == []
+    (gone,) = sweep(root, older_than_s=0)
+    assert gone.startswith("00001-")
+    assert {path.name for path in folder.iterdir()} == old - {gone}
+    with pytest.raises(InvalidOption, match="older_than_s"):
+        sweep(root, older_than_s=-1)
+
+
+def test_a_shard_counts_as_old_from_when_it_was_replaced(root: Path) -> None:
+    shard = read_map(root).shard(1)
+    os.utime(shard.path, (0, 0))
+    Shards(root).split(1)
+    assert sweep(root, older_than_s=1000) == []
