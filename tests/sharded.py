@@ -16,12 +16,20 @@ SHARDS = (1, 2, 3, 7)
 
 
 def families(seed: int, rows: int, words: int = 1, h: int = 3) -> U64:
-    """Fingerprints of which many are equal, or within h, in an order that mixes them."""
+    """Fingerprints of which many are equal, or within h, in an order that mixes them.
+
+    Some differ in leading bits alone, so that they are in different shards, and some are in chains.
+    """
     rng = np.random.default_rng(seed)
-    base = oracle.uniform(rng, max(1, rows // 2), words)
-    more = oracle.flip(rng, base[rng.integers(0, len(base), rows)], rng.integers(0, h + 1, rows))
-    found = np.concatenate([base, more])[rng.permutation(len(base) + rows)[:rows]]
-    return np.ascontiguousarray(found)
+    base = oracle.uniform(rng, rows // 4 + 1, words)
+    near = oracle.flip(rng, base, rng.integers(0, h + 1, len(base)))
+    chained = oracle.flip(rng, near, h)
+    leading = base.copy()
+    for row, bits in enumerate(rng.integers(0, h + 1, len(base)).tolist()):
+        for bit in rng.choice(5, bits, replace=False).tolist():
+            leading[row, 0] ^= np.uint64(1 << (63 - bit))
+    found = np.concatenate([base, near, chained, leading, base[::3]])
+    return np.ascontiguousarray(found[rng.permutation(len(found))][:rows])
 
 
 def local_index(path: Path, batch: simindex.Batch) -> simindex.Index:

@@ -47,7 +47,6 @@ TESTED_BY = {
     "distributed/adding.py": "distributed/test_shards.py",
     "distributed/asking.py": "distributed/test_shards.py",
     "distributed/deduplication.py": "distributed/test_shards.py",
-    "distributed/pairing.py": "distributed/test_shards.py",
     "distributed/verifying.py": "distributed/test_shards.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",

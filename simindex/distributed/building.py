@@ -62,7 +62,10 @@ from simindex.writing.replacement import (
 FOLDER = "shards"
 """Of the shards, next to the map."""
 
-NAME = re.compile(r"([0-9]{5,})-[0-9a-f]{16}", re.ASCII)
+NAME = re.compile(r"[0-9]{5,}-[0-9a-f]{16}", re.ASCII)
+
+UNFINISHED = re.compile(rf"\.({NAME.pattern})\.[a-z0-9_]{{8}}", re.ASCII)
+"""Of a folder in which a shard is built or removed; the first group is its name."""
 
 
 def build_shard(

@@ -33,7 +33,7 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import prefixes
-from simindex.distributed.building import FOLDER, NAME
+from simindex.distributed.building import FOLDER, NAME, UNFINISHED
 from simindex.distributed.shard import Facts, Shard, require_alike
 from simindex.errors import (
     CorruptFile,
@@ -43,8 +43,9 @@ from simindex.errors import (
     InvalidOption,
     raised_by_a_handler,
 )
-from simindex.storage.files import durable, locks, removal
+from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
+from simindex.writing.replacement import clear_up, folder_beside, remove_beside
 
 MAP = "shards.json"
 
@@ -194,7 +195,7 @@ def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
     """Removes shards that the map does not name; returns their names.
 
     Those younger than `older_than_s` are kept, since a task may have published them for the next
-    map, or a query may be about to open them.
+    map, or a query may be about to open them. What killed tasks have left goes, too.
     """
     require(is_seconds(older_than_s), "older_than_s", older_than_s, "seconds, 0 or more")
     folder = Path(root) / FOLDER
@@ -202,12 +203,23 @@ def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
     with translated(folder, True), _alone(Path(root)):
         named = {shard.name for shard in read_map(root).shards}
         for path in sorted(folder.iterdir()):
+            unfinished = UNFINISHED.fullmatch(path.name)
+            if unfinished is not None:
+                clear_up(folder / unfinished[1])
             if NAME.fullmatch(path.name) is None or path.name in named:
                 continue
             if time.time() - path.stat().st_mtime >= older_than_s:
-                removal.remove_tree(path)
+                _remove(path)
                 gone.append(path.name)
     return gone
+
+
+def _remove(path: Path) -> None:
+    """Removes a shard: its name goes first, then its files."""
+    beside, held = folder_beside(path)
+    with held:
+        durable.move(path, beside / "new")
+        remove_beside(beside, path)
 
 
 @contextmanager

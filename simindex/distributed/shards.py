@@ -43,6 +43,7 @@ from simindex.distributed.plan import By, ShardPlan, plan_shards
 from simindex.distributed.shard import Shard, ids_of, opened, verify_shard
 from simindex.distributed.shardmap import ShardMap, of_shards, read_map, write_map
 from simindex.errors import (
+    CorruptFile,
     IndexExists,
     IndexNotFound,
     InvalidOption,
@@ -310,7 +311,7 @@ class Shards:
             now = self.shard_map
             try:
                 return call(now)
-            except IndexNotFound:
+            except (IndexNotFound, CorruptFile):  # what is being removed is first half there
                 if not left or self.shard_map.generation == now.generation:
                     raise
         raise AssertionError
