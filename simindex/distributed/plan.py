@@ -7,7 +7,7 @@
 
 A plan is a small value. Tasks on other machines get it with their part of the rows, and each picks
 the rows of its shard. With shards by rows every query asks every shard. With shards by prefix a
-query asks only those whose prefix is within h of its leading bits: `Plan.asked` says how many.
+query asks only those whose prefix is within h of its leading bits: `ShardPlan.asked` says how many.
 """
 
 from __future__ import annotations
