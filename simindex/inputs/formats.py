@@ -16,7 +16,7 @@ from simindex.inputs.columns import (
     read_parquet,
 )
 from simindex.inputs.digits import is_digits, read_digits
-from simindex.inputs.document import Document, Source
+from simindex.inputs.document import Document, Later, Source
 from simindex.inputs.exported import (
     is_exported_lines,
     is_exported_table,
@@ -44,8 +44,9 @@ class Format:
     Parameters
     ----------
     read : callable, or None for a format of fingerprints alone
-        Documents of a decompressed stream, one record in memory at a time. What cannot be read goes
-        to ``source.intake.bad``, or is raised as `streams.Unreadable`.
+        Documents of a decompressed stream, also such as wait for their texts, one record in memory
+        at a time. What cannot be read goes to ``source.intake.bad``, or is raised as
+        `streams.Unreadable`.
     suffixes : tuple of str
         In lower case; a file with one of them has this format, before that of a compression.
     magics : tuple of bytes
@@ -63,7 +64,7 @@ class Format:
     """
 
     name: str
-    read: Callable[[BinaryIO, Source], Iterator[Document]] | None = None
+    read: Callable[[BinaryIO, Source], Iterator[Document | Later]] | None = None
     suffixes: tuple[str, ...] = ()
     magics: tuple[bytes, ...] = ()
     tell: Callable[[bytes], bool] | None = None
