@@ -41,7 +41,10 @@ AHEAD_BYTES = 1 << 24
 WAKE_S = 0.5
 """A signal that comes just before a thread waits is seen when it wakes."""
 
-_COMMAND = "import sys; sys.path[:] = sys.argv[2:]; from {0} import serve; serve(sys.argv[1])"
+_COMMAND = (
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from simindex.inputs.extraction import serve; serve(sys.argv[1])"
+)
 
 _READY = b"ready"
 
@@ -190,14 +193,17 @@ class _Process:
     def _running(self) -> subprocess.Popen[bytes] | None:
         """The process; None if the system gives none, or it cannot begin."""
         if self._process is None and not self._closed and sys.executable:
-            with suppress(OSError):
+            try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", _COMMAND.format(__name__), self._name, *sys.path],
+                    [sys.executable, "-P", "-c", _COMMAND, self._name, *sys.path],
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                     process_group=0,  # an interrupt from the keyboard is for this process
                 )
-                if _received(self._process.stdout) != _READY:
-                    self._stop()
+                begun = _received(self._process.stdout) == _READY
+            except (OSError, EOFError):
+                begun = False
+            if not begun:
+                self._stop()
         return None if self._closed else self._process
 
     def _stop(self) -> int:
@@ -247,8 +253,8 @@ def _answer(text_of: Extractor, page: Page) -> Answer:
 def _answer_or_none(text_of: Extractor, page: Page) -> Answer:
     try:
         return _answer(text_of, page)
-    except MemoryError:
-        raise
+    except MemoryError:  # it may have been left anyhow
+        raise SystemExit(1) from None
     except Exception:  # the other process reads the page itself, and raises it
         return []
 
@@ -281,38 +287,24 @@ def in_turn(
 
     Bad records that are met meanwhile wait, too, and so does what `items` raises.
     """
-    waiting: deque[Later] = deque()
+    queue = _Queue()
     error: Exception | None = None
-    held_bytes = 0
-
-    def put_off(note: Callable[[], None]) -> bool:
-        nonlocal held_bytes
-        if waiting:
-            waiting.append(Later(note, 1))
-            held_bytes += 1
-        return bool(waiting)
-
-    intake.put_off = put_off
+    intake.put_off = queue.put_off
     try:
         try:
             for item in items:
-                if isinstance(item, Document):
-                    if not waiting:
-                        yield item
-                        continue
-                    item = Later(partial(_itself, item), item.held_bytes)
-                waiting.append(item)
-                held_bytes += item.held_bytes
-                while waiting and held_bytes > extraction.ahead_bytes:
-                    first = waiting.popleft()
-                    held_bytes -= first.held_bytes
-                    document = first.document()
+                if queue.held_bytes == 0 and isinstance(item, Document):
+                    yield item
+                    continue
+                queue.put(item)
+                while queue.held_bytes > extraction.ahead_bytes:
+                    document = queue.first()
                     if document is not None:
                         yield document
         except Exception as raised:
             error = raised
-        while waiting:
-            document = waiting.popleft().document()
+        while queue.held_bytes:
+            document = queue.first()
             if document is not None:
                 yield document
         if error is not None:
@@ -321,5 +313,36 @@ def in_turn(
         intake.put_off, error = None, None
 
 
-def _itself(document: Document) -> Document:
-    return document
+class _Queue:
+    """What waits for texts, or behind something that does."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Later] = deque()
+        self._is_at_first = False
+        self.held_bytes = 0
+        """Of what waits; 0 if nothing does."""
+
+    def put(self, item: Document | Later) -> None:
+        """Takes the last one."""
+        if isinstance(item, Document):
+            document = item
+            item = Later(lambda: document, document.held_bytes)
+        self._waiting.append(item)
+        self.held_bytes += item.held_bytes
+
+    def first(self) -> Document | None:
+        """Waits for the first one, and gives its document if it has one."""
+        first = self._waiting.popleft()
+        self.held_bytes -= first.held_bytes
+        self._is_at_first = True
+        try:
+            return first.document()
+        finally:
+            self._is_at_first = False
+
+    def put_off(self, note: Callable[[], None]) -> bool:
+        """Takes the note of a bad record, unless its turn has come."""
+        if self._is_at_first or not self._waiting:
+            return False
+        self.put(Later(note, 1))
+        return True
