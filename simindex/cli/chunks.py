@@ -57,13 +57,16 @@ def portions(
     for document in documents:
         made.append(document)
         chunk_length += document.held_bytes
-        number = len(made)
-        ends = group + number >= most or length + chunk_length >= most_bytes
-        if ends or number >= chunk or chunk_length >= CHUNK_BYTES:
-            yield made, ends
-            group = 0 if ends else group + number
-            length = 0 if ends else length + chunk_length
-            made, chunk_length = [], 0
+        if len(made) < chunk and group + len(made) < most and chunk_length < CHUNK_BYTES and (
+            length + chunk_length < most_bytes
+        ):
+            continue
+        group, length = group + len(made), length + chunk_length
+        ends = group >= most or length >= most_bytes
+        yield made, ends
+        if ends:
+            group = length = 0
+        made, chunk_length = [], 0
     if made:
         yield made, False
 

@@ -24,8 +24,8 @@ class RepeatedIds:
         """Notes ids and texts, as hashes."""
         if len(self._ids) < MOST_DOCUMENTS:
             named = [document for document in documents if not document.numbered]
-            self._ids.extend(hash(document.key) for document in named)
-            self._texts.extend(hash(document.text) for document in named)
+            self._ids.extend([hash(document.key) for document in named])
+            self._texts.extend([hash(document.text) for document in named])
 
     def counted(self) -> tuple[int, int]:
         """Documents with the id of an earlier one, and those of them with another text than the

@@ -36,8 +36,12 @@ SPAN_BYTES = 1 << 24
 ROW_BYTES = 1 << 20
 """What a row takes beside its text and id, at most: more makes it a bad record."""
 
+BATCH_ROWS, BATCH_BYTES = 1 << 14, 1 << 25
+"""Of a row group of Parquet, so much is read at once: with each batch come all texts that the group
+has in a dictionary, so that small ones take three times as long."""
+
 GROUP_BYTES = 1 << 27
-"""Of a row group of Parquet, so much is read at once."""
+"""A row group may have so many, however small its file is."""
 
 MAX_EXPANSION = 1000
 """A row group of more than GROUP_BYTES, and so many times the size of its file, is refused."""
@@ -84,7 +88,7 @@ def _is_read(path: str, columns: Sequence[str]) -> bool:
 def _of_groups(
     file: Any, columns: Sequence[str], read: Sequence[int], file_bytes: int
 ) -> Iterator[Any]:
-    """Batches of a Parquet file, of so many rows that they take no more than GROUP_BYTES."""
+    """Batches of a Parquet file, of so many rows that they take about BATCH_BYTES."""
     for number in range(file.num_row_groups):
         if file.metadata.row_group(number).total_byte_size > max(
             GROUP_BYTES, MAX_EXPANSION * file_bytes
@@ -98,9 +102,7 @@ def _of_groups(
         group = file.metadata.row_group(number)
         chunks = [group.column(at) for at in read]
         size = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
-        rows = ROWS
-        if size > GROUP_BYTES:
-            rows = max(1, min(ROWS, GROUP_BYTES * max(1, group.num_rows) // size))
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, size)))
         yield from file.iter_batches(batch_size=rows, columns=columns, row_groups=[number])
 
 

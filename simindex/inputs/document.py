@@ -53,10 +53,12 @@ class Document(NamedTuple):
     @property
     def held_bytes(self) -> int:
         """What it takes in memory."""
-        text = self.text
-        held = getsizeof(text) + getsizeof(self.key) + len(self.raw or b"")
-        if self.row is not None:
-            held += sum(getsizeof(cell) for cell in self.row.values() if cell is not text)
+        key, text, _, _, _, row, raw = self
+        held = getsizeof(text) + getsizeof(key)
+        if raw is not None:
+            held += len(raw)
+        if row is not None:
+            held += sum(getsizeof(cell) for cell in row.values() if cell is not text)
         return held
 
 

@@ -121,27 +121,72 @@ def compression_of(path: str) -> str:
 
 
 def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines with their line ends; None instead of a line longer than `limit` bytes.
+    """Numbered lines, see `line_blocks`."""
+    for first, block in line_blocks(stream, limit):
+        yield from enumerate(block, first)
 
-    Only ``\\n`` ends a line. Raises Unreadable with the number of the line that was being read.
+
+def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | None]]]:
+    """Lines with their line ends, those of one step of reading at a time, and the first's number.
+
+    None stands for a line longer than `limit` bytes. Only ``\n`` ends a line. Raises Unreadable
+    with the number of the line that was being read.
     """
-    number = 0
-    readline = stream.readline
-    try:
-        while True:
-            number += 1
-            line = readline(limit + 1)
-            if not line:
-                return
-            if len(line) <= limit or line.endswith(b"\n"):
-                yield number, line
-                continue
-            yield number, None
-            rest = b" "
-            while rest and not rest.endswith(b"\n"):
-                rest = readline(1 << 20)
-    except BROKEN_OFF as error:
-        raise _unreadable(error, number) from error
+    number = 1
+    begun = _Begun(limit)
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        try:
+            data = read(BUFFER_BYTES)
+        except BROKEN_OFF as error:
+            raise _unreadable(error, number) from error
+        if not data:
+            break
+        first, last = data.find(b"\n") + 1, data.rfind(b"\n") + 1
+        if first == 0:
+            begun.add(data)
+            continue
+        block = [begun.ended(data[:first])]
+        if last > first:
+            block += io.BytesIO(data[first:last]).readlines()
+            if len(data) > limit:
+                block = [_within(line, limit) for line in block]
+        yield number, block
+        number += len(block)
+        begun.add(data[last:])
+    if begun:
+        yield number, [begun.ended(b"")]
+
+
+def _within(line: bytes | None, limit: int) -> bytes | None:
+    return line if line is None or len(line) - line.endswith(b"\n") <= limit else None
+
+
+class _Begun:
+    """A line of which the end has not been read; no more of it is held than the limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def __bool__(self) -> bool:
+        return self._size > 0
+
+    def add(self, data: bytes) -> None:
+        """What comes next of it."""
+        self._size += len(data)
+        if self._size <= self._limit:
+            self._parts.append(data)
+        else:
+            self._parts.clear()
+
+    def ended(self, data: bytes) -> bytes | None:
+        """The line, with its last bytes; None if it is too long."""
+        self.add(data.removesuffix(b"\n"))
+        parts, long = self._parts, self._size > self._limit
+        self._parts, self._size = [], 0
+        return None if long else b"".join((*parts, b"\n" if data else b""))
 
 
 def whole(stream: BinaryIO, limit: int) -> bytes:
