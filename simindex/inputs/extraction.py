@@ -10,7 +10,6 @@ they are read here, as a process takes a third of a second to begin.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import deque
@@ -230,8 +229,7 @@ def _asked(process: subprocess.Popen[bytes], pages: list[Page]) -> list[Answer]:
 
 def serve(name: str) -> None:
     """What the process does: answers what it reads from standard input, until that ends."""
-    pipe = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # for what packages print
+    pipe, sys.stdout = sys.stdout.buffer, sys.stderr  # for what packages print
     text_of = extractor(name)
     _send(pipe, _READY)
     while True:
