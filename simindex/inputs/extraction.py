@@ -78,10 +78,10 @@ class Extraction:
 
     def __call__(self, page: bytes, charset: str | None) -> Taken:
         """Begins to take the text of a page. MissingExtra says how to get the package."""
-        if not self._processes:
-            if self._number == 1 or self._spent_s < WORTH_S:
-                return partial(_text_in, self._read((page, charset)))
+        if not self._processes and self._number > 1 and self._spent_s >= WORTH_S:
             self._begin()
+        if not self._processes:
+            return partial(_text_in, self._read((page, charset)))
         group, place = self._open, len(self._open.pages)
         group.pages.append((page, charset))
         group.held_bytes += len(page)
@@ -104,9 +104,12 @@ class Extraction:
     def _begin(self) -> None:
         for _ in range(self._number):
             process = _Process(self._name, self._due)
+            try:
+                begin(Thread(target=process.run, name="simindex-extraction", daemon=True))
+            except RuntimeError:  # the system gives no more threads
+                break
             self._processes.append(process)
-            # A thread that does not begin leaves its groups to the others.
-            begin(Thread(target=process.run, name="simindex-extraction", daemon=True))
+        self._number = len(self._processes) or 1
 
     def _hand_over(self) -> None:
         self._due.put(self._open)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -168,6 +169,27 @@ def test_pages_are_read_here_where_no_process_begins(
     documents, bad, _ = take(folder)
     assert all(f"words {number}" in document.text for number, document in enumerate(documents))
     assert len(documents) == 5 and bad == []
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize("begun", [0, 1])
+def test_fewer_threads_than_asked_for_are_enough(
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch, begun: int
+) -> None:
+    left = begun
+
+    def begin(thread: threading.Thread) -> None:
+        nonlocal left
+        if left == 0:
+            raise RuntimeError("can't start new thread")
+        left -= 1
+        thread.start()
+
+    monkeypatch.setattr(extraction, "begin", begin)
+    folder = folder_of(tmp_path / "pages", [page(f"words {number}") for number in range(5)])
+    documents, bad, _ = take(folder)
+    assert bad == [] and len(documents) == 5
+    assert all(document.text.startswith("there: ") == bool(begun) for document in documents)
 
 
 @pytest.mark.usefixtures("stand_in")
