@@ -19,6 +19,7 @@ from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable,
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.streams import Unreadable
+from simindex.records.batch import MAX_KEY_BYTES
 
 PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
@@ -203,9 +204,28 @@ def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[
         for records in spans:
             for record in records:
                 row += 1
-                document = _document(record, row, ids, source)
+                document = _plain_document(record, row, ids, source)
+                if document is None:
+                    document = _document(record, row, ids, source)
                 if document is not None:
                     yield document
+
+
+def _plain_document(
+    record: dict[str, Any] | Unusable, row: int, ids: Ids, source: Source
+) -> Document | None:
+    """The document of nearly all rows: the names of both columns are known, both cells strings."""
+    field = ids.field
+    if field is None or source.all_fields or isinstance(record, Unusable):
+        return None
+    text, key = record.get(source.text_field), record.get(field)
+    if not (
+        type(text) is str and len(text) <= source.limit and type(key) is str and key.isascii()
+        and 0 < len(key) <= MAX_KEY_BYTES and source.made.give(key)
+    ):
+        return None
+    source.intake.id_fields[field] += 1
+    return Document(key, text, source.path, row)
 
 
 def _document(
