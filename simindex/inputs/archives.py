@@ -11,6 +11,7 @@ its headers say becomes no document, and costs no other record: see `records`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 
 from simindex.inputs.arc import ArcRecords
@@ -30,7 +31,7 @@ MORE_BYTES = 1 << 21
 """
 
 
-def read_warc(stream: BinaryIO, source: Source) -> Iterator[Document | Later]:
+def read_warc(stream: BinaryIO, source: Source) -> Iterator[Later]:
     """Pages and texts of a WARC or WET file, in its order.
 
     The key is the address (`WARC-Target-URI`), or the header that the caller named, else
@@ -42,7 +43,7 @@ def read_warc(stream: BinaryIO, source: Source) -> Iterator[Document | Later]:
     yield from _documents(WarcRecords(_window(stream, source), source), source)
 
 
-def read_arc(stream: BinaryIO, source: Source) -> Iterator[Document | Later]:
+def read_arc(stream: BinaryIO, source: Source) -> Iterator[Later]:
     """The same of an ARC file, the older form."""
     yield from _documents(ArcRecords(_window(stream, source), source), source)
 
@@ -51,7 +52,7 @@ def _window(stream: BinaryIO, source: Source) -> Window:
     return Window(stream, source.limit + MORE_BYTES)
 
 
-def _documents(records: Records, source: Source) -> Iterator[Document | Later]:
+def _documents(records: Records, source: Source) -> Iterator[Later]:
     pages = _Pages(source)
     for record in records:
         other = _no_page(record)
@@ -71,7 +72,7 @@ class _Pages:
         self._ids = Ids(source, "header", (URI,))
         self._as_it_is = extractor(RAW)
 
-    def document(self, record: Record, number: int) -> Document | Later | None:
+    def document(self, record: Record, number: int) -> Later | None:
         """That of a record; None if it is another one, or a bad one, which is noted."""
         source = self._source
         try:
@@ -82,16 +83,18 @@ class _Pages:
             )
             if _is_html(record, body) and source.extract is not None:
                 taken = source.extract(body, record.charset)
-                head = record._replace(body=b"")
-                return Later(lambda: self._named(head, number, taken), max(1, len(body)))
-            text = _text(record, body, self._as_it_is)
+            else:
+                text = _text(record, body, self._as_it_is)
+                if text is None:
+                    source.intake.other_records[record.media_type or "no type"] += 1
+                    return None
+                taken = partial(str, text)
         except (Unusable, Unreadable) as reason:
             self._bad(record, number, reason)
             return None
-        if text is None:
-            source.intake.other_records[record.media_type or "no type"] += 1
-            return None
-        return self._named(record, number, lambda: text)
+        head = record._replace(body=b"")
+        # Also those whose texts are there: names are made in the order of the records.
+        return Later(lambda: self._named(head, number, taken), max(1, len(body)))
 
     def _named(self, record: Record, number: int, taken: Taken) -> Document | None:
         try:

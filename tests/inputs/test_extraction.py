@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from web_records import answer, record
 
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, extraction, read
@@ -112,6 +113,26 @@ def test_texts_and_bad_records_are_those_of_one_process(
     assert beside[1] == alone[1] and len(beside[1]) > 20
     assert beside[2].documents == alone[2].documents
     assert beside[2].bad_records == alone[2].bad_records
+
+
+def test_names_are_made_in_the_order_of_records(
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of records without an address, of which some are texts that nobody has to take."""
+    blocks = [
+        answer(page(f"words {number}").encode(), "text/html" if number % 3 else "text/plain")
+        for number in range(60)
+    ]
+    path = tmp_path / "a.warc"
+    path.write_bytes(b"".join(
+        record("response", block, Content_Type="application/http; msgtype=response")
+        for block in blocks
+    ))
+    beside = take(path)
+    monkeypatch.setenv("SIMINDEX_THREADS", "1")
+    alone = take(path)
+    assert beside[:2] == alone[:2]
+    assert [one.key.rpartition(":")[2] for one in beside[0]] == [str(n) for n in range(1, 61)]
 
 
 def test_the_first_bad_record_is_raised_after_what_is_before_it(tmp_path: Path) -> None:
