@@ -10,6 +10,7 @@ they are read here, as a process takes a third of a second to begin.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import deque
@@ -234,14 +235,16 @@ def serve(name: str) -> None:
     """What the process does: answers what it reads from standard input, until that ends."""
     pipe, sys.stdout = sys.stdout.buffer, sys.stderr  # for what packages print
     text_of = extractor(name)
-    _send(pipe, _READY)
-    while True:
-        try:
+    try:
+        _send(pipe, _READY)
+        while True:
             pages = msgpack.unpackb(_received(sys.stdin.buffer))
-        except EOFError:
-            return
-        answers = [_answer_or_none(text_of, page) for page in pages]
-        _send(pipe, msgpack.packb(answers, unicode_errors="surrogatepass"))
+            answers = [_answer_or_none(text_of, page) for page in pages]
+            _send(pipe, msgpack.packb(answers, unicode_errors="surrogatepass"))
+    except EOFError:
+        pass
+    except BrokenPipeError:  # the other process was killed; what is left in the pipe has no reader
+        os._exit(1)
 
 
 def _answer(text_of: Extractor, page: Page) -> Answer:
