@@ -96,17 +96,18 @@ class Extraction:
         return AHEAD_BYTES if self._processes else 0
 
     def close(self) -> None:
-        """Ends the processes; no text can be asked for any more."""
+        """Ends the processes, and waits for it; no text can be asked for any more."""
         for process in self._processes:
             process.close()
-        for _ in self._processes:
             self._due.put(None)
+        for process in self._processes:
+            process.thread.join()
 
     def _begin(self) -> None:
         for _ in range(self._number):
             process = _Process(self._name, self._due)
             try:
-                begin(Thread(target=process.run, name="simindex-extraction", daemon=True))
+                begin(process.thread)
             except RuntimeError:  # the system gives no more threads
                 break
             self._processes.append(process)
@@ -160,8 +161,9 @@ class _Process:
         self._name, self._due = name, due
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
+        self.thread = Thread(target=self._run, name="simindex-extraction", daemon=True)
 
-    def run(self) -> None:
+    def _run(self) -> None:
         """Answers group after group."""
         try:
             while (group := self._due.get()) is not None:

@@ -129,11 +129,10 @@ def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
 def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | None]]]:
     """Lines with their line ends, those of one step of reading at a time, and the first's number.
 
-    None stands for a line longer than `limit` bytes. Only ``\n`` ends a line. Raises Unreadable
-    with the number of the line that was being read.
+    None stands for a line longer than `limit` bytes, and comes before the end of that. Only
+    ``\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """
-    number = 1
-    begun = _Begun(limit)
+    number, begun, size, passing = 1, [b""], 0, False
     read = getattr(stream, "read1", stream.read)
     while True:
         try:
@@ -142,51 +141,29 @@ def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | Non
             raise _unreadable(error, number) from error
         if not data:
             break
-        first, last = data.find(b"\n") + 1, data.rfind(b"\n") + 1
-        if first == 0:
-            begun.add(data)
-            continue
-        block = [begun.ended(data[:first])]
-        if last > first:
-            block += io.BytesIO(data[first:last]).readlines()
-            if len(data) > limit:
-                block = [_within(line, limit) for line in block]
-        yield number, block
-        number += len(block)
-        begun.add(data[last:])
-    if begun:
-        yield number, [begun.ended(b"")]
+        if passing:
+            end = data.find(b"\n") + 1
+            if not end:
+                continue
+            data, passing = data[end:], False
+        last = data.rfind(b"\n") + 1
+        if last:
+            block = io.BytesIO(data[:last]).readlines()
+            block[0] = b"".join((*begun, block[0]))
+            yield number, [_within(line, limit) for line in block]
+            number, begun, size = number + len(block), [], 0
+            data = data[last:]
+        begun.append(data)
+        size += len(data)
+        if size > limit:
+            yield number, [None]
+            number, begun, size, passing = number + 1, [], 0, True
+    if size:
+        yield number, [b"".join(begun)]
 
 
-def _within(line: bytes | None, limit: int) -> bytes | None:
-    return line if line is None or len(line) - line.endswith(b"\n") <= limit else None
-
-
-class _Begun:
-    """A line of which the end has not been read; no more of it is held than the limit."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def __bool__(self) -> bool:
-        return self._size > 0
-
-    def add(self, data: bytes) -> None:
-        """What comes next of it."""
-        self._size += len(data)
-        if self._size <= self._limit:
-            self._parts.append(data)
-        else:
-            self._parts.clear()
-
-    def ended(self, data: bytes) -> bytes | None:
-        """The line, with its last bytes; None if it is too long."""
-        self.add(data.removesuffix(b"\n"))
-        parts, long = self._parts, self._size > self._limit
-        self._parts, self._size = [], 0
-        return None if long else b"".join((*parts, b"\n" if data else b""))
+def _within(line: bytes, limit: int) -> bytes | None:
+    return line if len(line) <= limit or len(line) - line.endswith(b"\n") <= limit else None
 
 
 def whole(stream: BinaryIO, limit: int) -> bytes:

@@ -12,8 +12,9 @@ import random
 import sys
 import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -265,7 +266,7 @@ def test_lines_are_the_same_in_whatever_steps_they_come(
     expected = [
         line if len(line.removesuffix(b"\n")) <= limit else None
         for line in io.BytesIO(data).readlines()
-        if line.endswith(b"\n") or not breaks
+        if line.endswith(b"\n") or not breaks or len(line) > limit
     ]
     found: list[bytes | None] = []
     try:
@@ -275,6 +276,18 @@ def test_lines_are_the_same_in_whatever_steps_they_come(
     except Unreadable as error:
         assert breaks and error.line == len(expected) + 1
     assert found == expected
+
+
+def test_a_line_that_does_not_end_is_told_of_at_once() -> None:
+    def steps() -> Iterator[bytes]:
+        yield b"a\nb"
+        while True:
+            yield b"b" * 100
+
+    endless = steps()
+    stream = SimpleNamespace(read=None, read1=lambda size: next(endless))
+    found = lines(stream, 1000)  # type: ignore[arg-type]
+    assert [next(found), next(found)] == [(1, b"a\n"), (2, None)]
 
 
 def test_no_more_of_a_long_line_is_held_than_the_limit() -> None:

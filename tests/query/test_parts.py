@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from descriptors import open_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -252,7 +253,7 @@ def test_a_stream_that_is_dropped_leaves_nothing_open(index_path: Path) -> None:
     with simindex.open(index_path, "n") as index:
         index.append(np.zeros(70_000, np.uint64))
     gc.collect()  # what other tests have left
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    descriptors = len(open_files())
 
     def maps() -> int:
         return sum(
@@ -273,7 +274,7 @@ def test_a_stream_that_is_dropped_leaves_nothing_open(index_path: Path) -> None:
             del stream, index
             gc.collect()
             assert maps() == 0
-            assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+            assert len(open_files()) == descriptors
 
 
 def test_fewer_queries_are_asked_in_proportion_to_the_least_that_works() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from descriptors import open_files
 
 import simindex
 from simindex.storage.catalog import leases
@@ -26,7 +27,7 @@ def filled(index_path: Path) -> Path:
 def nothing_left_open() -> Iterator[None]:
     """Every test ends as it began: no environment, no descriptor more."""
     gc.collect()  # what other tests left goes now, and not meanwhile
-    before, known = len(list(Path("/proc/self/fd").iterdir())), dict(leases._registry)
+    before, known = len(open_files()), dict(leases._registry)
     yield
     assert leases._registry == known
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(open_files()) == before
