@@ -39,7 +39,7 @@ from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.segment import Segment
-from simindex.threads import begin
+from simindex.threads import begin, processors
 
 MAX_MERGES = 4
 """That run at a time. Each is of segments that came since the others began, so they are smaller."""
@@ -114,7 +114,7 @@ class Merge:
         self._merging = snapshot.runs_of(runs)
         self._lock, self._moved = lock, moved
         self._beside = beside
-        self._at_once = max(1, len(os.sched_getaffinity(0)) - 1)
+        self._at_once = max(1, processors() - 1)
         self._tables = 1 if runs else 1 + files.steps
         self._steps = 0
         self.thread = Thread(target=self._run, name="simindex merge", daemon=True)

@@ -27,7 +27,7 @@ from pathlib import Path
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags for reading a file that may be something else: no link is followed, no pipe waited for."""
 
-NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV}
+NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}
 """What opening a link, a directory, a socket or a device gives where a file should be."""
 
 

@@ -24,8 +24,11 @@ from simindex.storage.files.names import TEMPORARY_PREFIX
 from simindex.storage.files.refusals import NO_SPACE, no_space_told
 from simindex.storage.files.removal import remove
 
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
-_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
+_UNSUPPORTED = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+"""The last two are one number on Linux and two on macOS."""
+
+_NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK, errno.EXDEV}
+_NO_EXCHANGE = _UNSUPPORTED | {errno.EINVAL, errno.EPERM}
 
 _LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
