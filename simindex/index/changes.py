@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simindex.arrays import U64
+from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
 from simindex.index.handle import Handle
@@ -41,6 +41,7 @@ from simindex.writing.admission import (
     kind_of_keys,
     names_of_any_kind,
 )
+from simindex.writing.expiry import checked_time
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
 from simindex.writing.restructuring import restructure
@@ -157,6 +158,29 @@ class Changes:
                 tally.calls, tally.found = tally.calls + 1, tally.found + gone
                 return gone
 
+    def expire(self, older_than: Any) -> int:
+        """See `Index.expire`."""
+        with self.handle.turns, self.handle.lock:
+            self.handle.check_may_change()
+            before = checked_time(older_than, self._options)
+            with WritingCall(self.handle, "expire") as writer:
+                gone = writer.committer.expire(before)
+                tally = self.handle.counts.expire
+                tally.calls, tally.found = tally.calls + 1, tally.found + gone
+                return gone
+
+    def append_aged(self, batch: Batch, times: U32) -> None:
+        """`append` of rows that came at these times."""
+        with self.handle.turns, self.handle.lock:
+            options = self._fitting(batch, None)
+            checked = checked_batch(batch, options, self.handle.recipe)
+            with WritingCall(self.handle, "append") as writer:
+                writer.committer.admitted(
+                    checked, options, lambda batch: writer.given_space(
+                        writer.committer.append, batch, times
+                    )
+                )
+
     def commit(self) -> None:
         """See `Index.commit`."""
         with self.handle.turns, self.handle.lock, WritingCall(self.handle, "commit") as writer:
@@ -196,7 +220,7 @@ class Changes:
                 segments = committer.snapshot.segments
                 for places in policy.fitting([len(segment) for segment in segments]):
                     inputs = [segments[place] for place in places]
-                    later = committer.snapshot.tombstones.later_than(inputs[0].horizon)
+                    later = committer.snapshot.tombstones.concerns(inputs[0])
                     if len(inputs) > 1 or later:
                         writer.compact(inputs, report)
             else:
