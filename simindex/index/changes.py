@@ -110,15 +110,21 @@ class Changes:
         kind = kind_of_keys(given, keys) if options.keys is None else None
         return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
 
-    def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
-        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints."""
+    def append(
+        self, batch: Batch | Any, named: Mapping[str, Any], times: U32 | None = None
+    ) -> U64:
+        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints.
+
+        Rows came now, or at their `times`.
+        """
         with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
                 committer = writer.committer
                 ids = committer.admitted(
-                    checked, options, lambda batch: writer.given_space(committer.append, batch)
+                    checked, options,
+                    lambda batch: writer.given_space(committer.append, batch, times),
                 )
                 tally = self.handle.counts.append
                 tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
@@ -168,18 +174,6 @@ class Changes:
                 tally = self.handle.counts.expire
                 tally.calls, tally.found = tally.calls + 1, tally.found + gone
                 return gone
-
-    def append_aged(self, batch: Batch, times: U32) -> None:
-        """`append` of rows that came at these times."""
-        with self.handle.turns, self.handle.lock:
-            options = self._fitting(batch, None)
-            checked = checked_batch(batch, options, self.handle.recipe)
-            with WritingCall(self.handle, "append") as writer:
-                writer.committer.admitted(
-                    checked, options, lambda batch: writer.given_space(
-                        writer.committer.append, batch, times
-                    )
-                )
 
     def commit(self) -> None:
         """See `Index.commit`."""

@@ -835,8 +835,8 @@ class Index:
 
         Notes
         -----
-        Reads 4 bytes of each row of the segments that have such a row. What is stored is one number,
-        whatever goes away; merges drop the rows.
+        Reads 4 bytes of each row of the segments that have such a row. It stores one number,
+        however many rows go away. Merges drop these rows.
         """
         return self._changes.expire(older_than)
 

@@ -31,6 +31,7 @@ from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.slicelist import open_slices
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.times import LAST_TIME
 from simindex.storage.tables.tombstones import Tombstones
 
 MAX_RESERVOIR_ROWS = 1 << 18
@@ -129,6 +130,22 @@ class Snapshot:
             known = known.advanced(table, self.tombstones, self.head.generation)
             self._sampled[table.name] = known
         return known.share
+
+    @cached_property
+    def oldest_time(self) -> int | None:
+        """The least time of a row that is not deleted; None if there is none.
+
+        Reads the times of tables that have deleted rows, in addition to what `dead_rows` reads.
+        """
+        least = LAST_TIME + 1
+        for table in self.tables:
+            if table.times is None or table.oldest >= least:
+                continue
+            dead = self.dead(table)
+            times = table.times if dead is None else verified(table.times)[dead == 0]
+            if len(times):
+                least = min(least, table.oldest if dead is None else int(times.min()))
+        return None if least > LAST_TIME else least
 
     def named(self, names: Names) -> Iterator[tuple[Table, I64, I64]]:
         """Live rows that have some names: a table, places of names, and rows, as of `names.named`.

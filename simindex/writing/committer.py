@@ -234,7 +234,7 @@ class Committer:
         return len(set(zip(names.id[there].tolist(), names.second[there].tolist(), strict=True)))
 
     def expire(self, before: int) -> int:
-        """Deletes all rows from before a time, which is not to come; returns how many there were."""
+        """Deletes all rows from before a time, at most now; returns how many there were."""
         self.check_usable()
         self.hand_over()
         waiting, snapshot = self.waiting, self.snapshot
