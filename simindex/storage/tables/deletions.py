@@ -54,6 +54,8 @@ class Deletions:
 
     def and_later(self, run: Tombstones, expired: int = 0) -> Deletions:
         """These, and those of a later commit."""
+        if not len(run) and expired <= self.expired:
+            return self
         runs = (*self.runs, run) if len(run) else self.runs
         return Deletions(runs, max(self.expired, expired))
 
