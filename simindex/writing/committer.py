@@ -238,6 +238,8 @@ class Committer:
         self.check_usable()
         self.hand_over()
         waiting, snapshot = self.waiting, self.snapshot
+        if before <= waiting.expired:
+            return 0
         deleted = snapshot.tombstones.and_later(waiting.tombstones(), waiting.expired)
         count = sum(deleted.live_before(table, before) for table in snapshot.tables)
         count += waiting.live_before(before, self.files)
