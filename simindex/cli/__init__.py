@@ -29,6 +29,7 @@ from simindex.cli.commands import (  # noqa: F401 - each adds its command to the
     dedup,
     delete,
     demo,
+    expire,
     explain,
     export,
     fingerprint,

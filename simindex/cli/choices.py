@@ -142,6 +142,12 @@ threads_option = click.option(
     help="Number of threads. Default: SIMINDEX_THREADS, or one a processor.",
 )
 
+times_option = click.option(
+    "--times", is_flag=True,
+    help="Store when each document came, in 4 bytes, so that `simindex expire` can delete old "
+    "ones.",
+)
+
 structures_option = click.option(
     "--structures", metavar="NAMES",
     callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),

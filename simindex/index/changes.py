@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from simindex.arrays import U64
+from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
 from simindex.index.handle import Handle
@@ -41,6 +41,7 @@ from simindex.writing.admission import (
     kind_of_keys,
     names_of_any_kind,
 )
+from simindex.writing.expiry import checked_time
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
 from simindex.writing.restructuring import restructure
@@ -109,15 +110,21 @@ class Changes:
         kind = kind_of_keys(given, keys) if options.keys is None else None
         return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
 
-    def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
-        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints."""
+    def append(
+        self, batch: Batch | Any, named: Mapping[str, Any], times: U32 | None = None
+    ) -> U64:
+        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints.
+
+        Rows came now, or at their `times`.
+        """
         with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
                 committer = writer.committer
                 ids = committer.admitted(
-                    checked, options, lambda batch: writer.given_space(committer.append, batch)
+                    checked, options,
+                    lambda batch: writer.given_space(committer.append, batch, times),
                 )
                 tally = self.handle.counts.append
                 tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
@@ -154,6 +161,17 @@ class Changes:
                 names = writer.committer.waiting.names(checked_ids, checked_keys)
                 gone = writer.committer.delete(names)
                 tally = self.handle.counts.delete
+                tally.calls, tally.found = tally.calls + 1, tally.found + gone
+                return gone
+
+    def expire(self, older_than: Any) -> int:
+        """See `Index.expire`."""
+        with self.handle.turns, self.handle.lock:
+            self.handle.check_may_change()
+            before = checked_time(older_than, self._options)
+            with WritingCall(self.handle, "expire") as writer:
+                gone = writer.committer.expire(before)
+                tally = self.handle.counts.expire
                 tally.calls, tally.found = tally.calls + 1, tally.found + gone
                 return gone
 
@@ -196,7 +214,7 @@ class Changes:
                 segments = committer.snapshot.segments
                 for places in policy.fitting([len(segment) for segment in segments]):
                     inputs = [segments[place] for place in places]
-                    later = committer.snapshot.tombstones.later_than(inputs[0].horizon)
+                    later = committer.snapshot.tombstones.concerns(inputs[0])
                     if len(inputs) > 1 or later:
                         writer.compact(inputs, report)
             else:

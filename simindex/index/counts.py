@@ -30,13 +30,14 @@ class Counts:
     """Of one handle."""
 
     SEARCHES = ("query", "query_stream", "top")
-    CHANGES = ("seen_or_add", "ingest", "append", "replace", "delete")
+    CHANGES = ("seen_or_add", "ingest", "append", "replace", "delete", "expire")
 
     def __init__(self) -> None:
         self._lock = RLock()
         self.query, self.query_stream, self.top = Tally(), Tally(), Tally()
         self.seen_or_add, self.ingest = Tally(), Tally()
-        self.append, self.replace, self.delete = Tally(), Tally(), Tally()
+        self.append, self.replace = Tally(), Tally()
+        self.delete, self.expire = Tally(), Tally()
 
     def searched(self, tally: Tally, calls: int, asked: int, found: int, seconds: float) -> None:
         """Adds an answer, or a part of one, to what a search has done; about 0.4 µs."""

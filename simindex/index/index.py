@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -584,7 +585,8 @@ class Index:
             )
         with told(self.path):
             snapshot = self._current()
-            yield from live_rows(snapshot, chunk_rows, self.options, self.recipe)
+            for batch, _ in live_rows(snapshot, chunk_rows, self.options, self.recipe):
+                yield batch
 
     @typed
     def explain(
@@ -805,6 +807,38 @@ class Index:
         many documents went away: different ids or keys that had a row. Costs what `contains` does.
         """
         return self._changes.delete(ids, keys)
+
+    @typed
+    def expire(self, *, older_than: timedelta | datetime | float) -> int:
+        """Deletes all rows that came before some time. `commit` makes it durable.
+
+        A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added, at
+        the commit after. The clock is that of the system. It counts in whole seconds: a row may
+        stay up to a second longer. Where the clock goes back, rows get the last time that was
+        given before, so none expires earlier than one that was committed before it.
+
+        Parameters
+        ----------
+        older_than : timedelta, datetime or float
+            The age in seconds, or the point in time, which has a time zone and is not to come.
+
+        Returns
+        -------
+        int
+            How many rows went away, those that waited for a commit included.
+
+        Raises
+        ------
+        InvalidOption
+            If `older_than` is neither, or negative, or the index does not store when its rows came,
+            which ``IndexOptions(times=True)`` makes a new index do.
+
+        Notes
+        -----
+        Reads 4 bytes of each row of the segments that have such a row. It stores one number,
+        however many rows go away. Merges drop these rows.
+        """
+        return self._changes.expire(older_than)
 
     @typed
     def commit(self) -> None:

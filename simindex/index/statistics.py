@@ -73,6 +73,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
             }
             for segment in snapshot.segments
         ],
+        oldest=snapshot.oldest_time,
         structures=structures,
         skew=hottest(snapshot.tables) if skew else None,
         compaction=answerer.compaction(snapshot, live, h=handle.radius(None, recipe)),

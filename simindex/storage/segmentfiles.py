@@ -101,7 +101,7 @@ class Merged:
     pages: Pages
     """Its header directories as they will be stored."""
     dead: dict[str, int]
-    """Rows that tombstones cover, by input."""
+    """Deleted rows, by input."""
     deletions: DeletionFile | None = None
     """The durable run of a merge of runs of tombstones; None if all of them are settled."""
 
@@ -135,7 +135,10 @@ class SegmentFiles:
     @property
     def folder(self) -> SegmentFolder:
         """What the files it opens and writes must agree with."""
-        return SegmentFolder(self.directory, self.index, self.options.bits, self.options.keyed)
+        options = self.options
+        return SegmentFolder(
+            self.directory, self.index, options.bits, options.keyed, timed=options.times
+        )
 
     @property
     def slices(self) -> SliceDesign | None:
@@ -168,6 +171,7 @@ class SegmentFiles:
             rows=rows,
             key_bytes=key_bytes,
             description=describe(self.options, inputs, salvaged=salvaged),
+            timed=self.options.times,
         )
 
     def write(self, table: Table, generation: int) -> Written:
@@ -176,7 +180,7 @@ class SegmentFiles:
         with self.open_writer(
             len(table), key_bytes, horizon=table.horizon, generation=generation
         ) as writer:
-            writer.write(table.fingerprints, table.ids, table.keys)
+            writer.write(table.fingerprints, table.ids, table.keys, table.times)
             record = writer.finish()
         return self._with_structures(record, table, generation, None)
 
@@ -230,9 +234,9 @@ class SegmentFiles:
         with self.open_writer(
             merged.rows, merged.key_bytes, horizon=horizon, generation=generation, inputs=names
         ) as writer:
-            for fingerprints, ids, keys in merged.blocks():
-                writer.write(fingerprints, ids, keys)
-                done += len(ids)
+            for block in merged.blocks():
+                writer.write(*block)
+                done += len(block[1])
                 if progress is not None:
                     progress(done, merged.rows)
             return writer.finish(), dead

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U32, U64
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
@@ -168,10 +168,13 @@ class Committer:
 
     # -- what waits --------------------------------------------------------------------------------
 
-    def append(self, batch: Batch) -> U64:
-        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
+    def append(self, batch: Batch, times: U32 | None = None) -> U64:
+        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,).
+
+        They came now, or at their `times`.
+        """
         self.check_usable()
-        return self.waiting.append(batch, self.files)
+        return self.waiting.append(batch, self.files, times)
 
     def add_recent(self, document: Batch, commit_s: float | None) -> None:
         """Adds a checked batch of one row, to be appended with others like it."""
@@ -210,6 +213,8 @@ class Committer:
         hidden = self.waiting.hides(names)
         for table, places, rows in snapshot.named(names):
             seen = ~hidden[places]
+            if table.times is not None:
+                seen &= table.times[rows] >= self.waiting.expired
             yield table, places[seen], rows[seen]
         yield from self.waiting.named(names, self.files)
         if self.recent.count:
@@ -227,6 +232,20 @@ class Committer:
             there[places] = True
         self.waiting.delete(names)
         return len(set(zip(names.id[there].tolist(), names.second[there].tolist(), strict=True)))
+
+    def expire(self, before: int) -> int:
+        """Deletes all rows from before a time, at most now; returns how many there were."""
+        self.check_usable()
+        self.hand_over()
+        waiting, snapshot = self.waiting, self.snapshot
+        if before <= waiting.expired:
+            return 0
+        deleted = snapshot.tombstones.and_later(waiting.tombstones(), waiting.expired)
+        count = sum(deleted.live_before(table, before) for table in snapshot.tables)
+        count += waiting.live_before(before, self.files)
+        if count:
+            waiting.expired = before
+        return count
 
     def admitted(
         self, batch: Batch, options: IndexOptions, add: Callable[[Batch], Result]

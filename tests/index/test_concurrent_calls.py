@@ -24,7 +24,8 @@ from simindex.planning.machine import Machine
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(
-    batch_rows=64, min_merge=2, reservoir_rows=32, structures=("psm", "bphs:G=2,g=1", "issl")
+    batch_rows=64, min_merge=2, reservoir_rows=32, structures=("psm", "bphs:G=2,g=1", "issl"),
+    times=True,
 )
 OLD, NEAR, BATCH = 40, 10, 8
 ROUNDS, ASKERS = 60, 3
@@ -260,6 +261,11 @@ def delete(of: Caller) -> bool:
     return of.index.delete(ids=gone) == BATCH
 
 
+def expire(of: Caller) -> bool:
+    """Nothing is that old; it must not disturb what is."""
+    return of.index.expire(older_than=3600) == 0
+
+
 def ingest(of: Caller) -> bool:
     first = of.fresh()
     of.added.update(range(first, first + BATCH))
@@ -293,7 +299,7 @@ def restructure(of: Caller) -> bool:
 
 
 CHANGES: tuple[Callable[[Caller], object], ...] = (
-    append, replace, delete, ingest, seen_or_add, commit, compact, restructure,
+    append, replace, delete, expire, ingest, seen_or_add, commit, compact, restructure,
 )
 
 

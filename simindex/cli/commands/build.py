@@ -27,6 +27,7 @@ from simindex.cli.choices import (
     output_options,
     piped_input,
     structures_option,
+    times_option,
 )
 from simindex.cli.console import emit
 from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
@@ -93,6 +94,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
     help="How many documents to collect in memory before a file of the index is written. "
     "Default: 1,048,576.",
 )
+@times_option
 @structures_option
 @distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
@@ -109,7 +111,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool,
     on_existing: Choice | None, prune: bool, overwrite: bool, commit_every: int,
-    batch_rows: int | None, structures: tuple[str, ...] | None, h: int | None,
+    batch_rows: int | None, times: bool, structures: tuple[str, ...] | None, h: int | None,
     key_secret: bytes | None, recipe_of: str | None, recipe_given: dict[str, Any],
     learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
@@ -137,6 +139,8 @@ def build(
     if h is not None:
         recipe_given = {**recipe_given, "h": h}
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+    if times:
+        options["times"] = True
     if structures is not None:
         options["structures"] = structures
     if key_secret is not None:

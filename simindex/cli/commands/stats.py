@@ -6,6 +6,7 @@ By default in the words of the shell: rows, bytes, recall. --verbose adds those 
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -71,6 +72,8 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
         "fingerprint": f"{held.bits} bits, of {_features(held.recipe)}",
     }
+    if held.oldest is not None:
+        table["oldest"] = _moment(held.oldest)
     if held.dead_rows:
         table["deleted"] = (
             f"{held.dead_rows:,}, whose space `simindex compact --full` frees"
@@ -107,6 +110,10 @@ def _features(recipe: dict[str, Any] | None) -> str:
     return f"{phrases}, {', '.join(others)}"
 
 
+def _moment(time: int) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _of_the_engine(held: IndexStats) -> dict[str, str]:
     table = {
         "path": shown(encodable(held.path)),
@@ -126,6 +133,8 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         "recipe": _inline(held.recipe),
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
+    if held.oldest is not None:
+        table["oldest"] = _moment(held.oldest)
     if (gain := compacted(held.compaction)) is not None:
         table["compaction"] = gain
     if held.audit is not None:

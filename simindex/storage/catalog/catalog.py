@@ -11,7 +11,8 @@ Invariants
    stored ahead of the commit that names their segment.
 4. A commit loses no row. Every row of a table that it drops, and every row that it appends, is in a
    table that it adds, or was deleted. The transaction counts this, and refuses a commit in which a
-   row is missing. Deleted rows are those of each table that tombstones were found to cover.
+   row is missing. Deleted rows are those of each table that tombstones were found to cover, or that
+   have expired.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Edit:
         later = head.generation + 1 if generation is None else generation
         self.head = replace(head, generation=later)
         self.dead: dict[str | int, int] = {}
-        """Rows that tombstones cover of each table that is dropped: a segment, by its name, or a
-        pending run, by its number."""
+        """Deleted rows of each table that is dropped: a segment, by its name, or a pending run, by
+        its number."""
         self.deletions = 0
         """Ids or keys that it deletes."""
         self.withdrawn = 0
@@ -98,7 +99,8 @@ class Edit:
         """
         before, after = self.before, self.head
         expected = self.adopted
-        expected += _left(after.appended - before.appended, self.withdrawn, self.deletions > 0)
+        deleted = self.deletions > 0 or after.expired > before.expired
+        expected += _left(after.appended - before.appended, self.withdrawn, deleted)
         for name in before.segments.keys() - after.segments.keys():
             record = reading.segment(before, name)
             expected += self._living(name, record.rows, record.horizon)
@@ -133,14 +135,19 @@ class Edit:
     def _living(self, table: str | int, rows: int, horizon: int) -> int:
         """Rows of a dropped table that must be in a new one.
 
-        Nobody has deleted rows that no tombstone of a later commit concerns.
+        Nobody has deleted rows that no tombstone of a later commit concerns, where none expire.
         """
         later = any(run.horizon > horizon for run in self.before.tombstones)
-        return _left(rows, self.dead.get(table, 0), later or self.deletions > 0)
+        later |= self.deletions > 0 or self.head.expired > 0
+        return _left(rows, self.dead.get(table, 0), later)
 
     def add_rows(self, count: int) -> None:
         """Counts appended rows."""
         self.head = replace(self.head, appended=self.head.appended + count)
+
+    def set_times(self, latest: int, expired: int) -> None:
+        """Sets the last time of a row, and the time before which rows have expired."""
+        self.head = replace(self.head, latest=latest, expired=expired)
 
     def add_run(self, database: str, payload: bytes, rows: int) -> Run:
         """Adds a pending or tombstone run, as of this commit."""
