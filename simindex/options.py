@@ -12,6 +12,9 @@ from simindex.errors import InvalidOption
 MAX_BITS = 4096
 """Widest fingerprint, in bits."""
 
+MAX_KEY_BYTES = 65_535
+"""Longest key, in bytes of UTF-8."""
+
 SORTED_TABLE, PERMUTED_TABLES, SLICE_LISTS = "psm", "bphs", "issl"
 """What structures are called, and the methods that search them; the last two also begin the names
 of designs."""

@@ -16,30 +16,40 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from simindex.cli.app import WRONG_CALL, program
-from simindex.cli.commands import (  # noqa: F401 - each adds its command to the program
-    build,
-    check,
-    clusters,
-    compact,
-    dedup,
-    delete,
-    demo,
-    explain,
-    export,
-    fingerprint,
-    merge,
-    pairs,
-    plan,
-    query,
-    repair,
-    stats,
-    tune,
+
+COMMANDS = (
+    "build",
+    "check",
+    "clusters",
+    "compact",
+    "dedup",
+    "delete",
+    "demo",
+    "explain",
+    "export",
+    "fingerprint",
+    "merge",
+    "pairs",
+    "plan",
+    "query",
+    "repair",
+    "stats",
+    "tune",
 )
+"""Each a module of `simindex.cli.commands` that adds the command of its name to the program."""
 
 __all__ = ["main", "program"]
+
+
+def _load(name: str) -> None:
+    import_module(f"simindex.cli.commands.{name}")
+
+
+program.load_later(COMMANDS, _load)
 
 
 def main() -> None:

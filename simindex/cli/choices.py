@@ -21,7 +21,6 @@ from simindex.cli.console import say
 from simindex.cli.numbers import Count, Size
 from simindex.cli.progress import Extent
 from simindex.errors import InvalidInput
-from simindex.index.origin import origin_of
 from simindex.inputs import (
     ID_FIELDS,
     Document,
@@ -231,6 +230,8 @@ class Reading:
 
     def named_for(self, index: simindex.Index) -> Reading:
         """The same, with names of files that start from the folder that those of an index do."""
+        from simindex.index.origin import origin_of
+
         origin = origin_of(index) or _working_directory()
         return replace(self, options=replace(self.options, origin=origin))
 

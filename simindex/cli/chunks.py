@@ -15,14 +15,14 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Generic, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
-from simindex.inputs import Document
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 T = TypeVar("T")
 
@@ -80,6 +80,8 @@ def batch_of(recipe: Any, chunk: list[Document], count_features: int = 0) -> sim
 
 def joined(batches: list[simindex.Batch]) -> simindex.Batch:
     """The rows of some batches of one recipe, in their order."""
+    import numpy as np
+
     first = batches[0]
     if len(batches) == 1:
         return first

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from simindex.records.reports import Audit, Compaction, SpotCheck
+if TYPE_CHECKING:
+    from simindex.records.reports import Audit, Compaction, SpotCheck
 
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of surrogate pairs: Python has one for each byte of a path that is not UTF-8."""

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import simindex
 from simindex.cli.chunks import chunks, places_of_rows
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Fingerprints
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document, Fingerprints
 
 Choice = Literal["replace", "skip", "error"]
 
@@ -59,6 +59,8 @@ class Existing:
 
         Raises InvalidInput at the first document that is there, if that is the choice.
         """
+        import numpy as np
+
         bare = [chunk[one.position] for one in batch.skipped]
         bare_names = list(dict.fromkeys(one.key for one in bare if not one.numbered))
         if self._choice == "replace":
@@ -107,6 +109,8 @@ class Existing:
 
     def admitted_rows(self, index: simindex.Index, group: Fingerprints) -> simindex.Batch:
         """The same for fingerprints; rows without a key or id are appended in any case."""
+        import numpy as np
+
         batch = group.batch
         names: Any = batch.ids if batch.keys is None else batch.keys
         if names is None or not len(names):

@@ -14,15 +14,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
-from typing import Any
-
-import mmh3
+from typing import TYPE_CHECKING, Any
 
 from simindex.cli.chunks import characters_of, chunks
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
-from simindex.inputs import Document
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 FIRST_DOCUMENTS = 10_000
 """Documents of a stream that idf is learned from, unless told otherwise."""
@@ -89,6 +89,8 @@ class Lesson:
 
 def in_sample(name: str, fraction: float) -> bool:
     """Whether the document of this name is in a sample of such a share."""
+    import mmh3
+
     drawn: int = mmh3.hash64(name.encode(), _SAMPLE_SEED, signed=False)[0]
     return drawn < fraction * 2.0**64
 

@@ -23,15 +23,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.errors import IndexNotFound, SimindexError
 from simindex.storage.files import durable, locks, removal
-from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.names import KEPT_PREFIX, is_directory, is_numbered, next_numbered
 from simindex.writing.creation import discard, replaceable
 from simindex.writing.ownership import require_nothing_else, strangers
+
+if TYPE_CHECKING:
+    from simindex.storage.files.descriptor import Descriptor
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 import simindex
-from simindex.arrays import I64
-from simindex.cli.choices import Reading
 from simindex.cli.console import count
 from simindex.inputs.reading import start_of_names
+
+if TYPE_CHECKING:
+    from simindex.arrays import I64
+    from simindex.cli.choices import Reading
 
 CHUNK_KEYS = 1 << 16
 

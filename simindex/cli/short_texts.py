@@ -6,13 +6,15 @@ are found, but of its edits of one word more than a tenth are not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.chunks import batch_of
 from simindex.cli.console import count, say
-from simindex.inputs import Document
 from simindex.simhash.shortest import radius_for, shortest_text
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 LEAST_SHARE = 0.01
 """Of short texts among all: fewer are not spoken of. docs/how-to/choosing-a-recipe.md says so."""

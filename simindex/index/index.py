@@ -37,7 +37,7 @@ from simindex.records.batch import Batch
 from simindex.records.clusters import Clusters
 from simindex.records.matches import Match, Matches, TopMatches
 from simindex.records.pairs import Pairs
-from simindex.records.reports import Audit, Finding, IndexStats, Progress
+from simindex.records.reports import SAMPLE_ROWS, USUAL_RECALL, Audit, Finding, IndexStats, Progress
 from simindex.repair.check import faults
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.values import pack
@@ -697,9 +697,9 @@ class Index:
         self,
         *,
         h: int | None = None,
-        recall: float = auditing.USUAL_RECALL,
+        recall: float = USUAL_RECALL,
         method: str = "auto",
-        sample: int = auditing.SAMPLE_ROWS,
+        sample: int = SAMPLE_ROWS,
         threads: int | None = None,
     ) -> Audit:
         """Measures which share of the matches queries at `recall` find, on rows of the index.

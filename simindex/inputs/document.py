@@ -13,7 +13,7 @@ from simindex.checks import is_int
 from simindex.errors import InvalidInput
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.made_names import MadeNames
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
-from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
     AUTO,
@@ -33,6 +32,9 @@ from simindex.inputs.streams import (
     open_bytes,
     require_zstandard,
 )
+
+if TYPE_CHECKING:
+    from simindex.inputs.fingerprints import Fingerprints
 
 T = TypeVar("T")
 

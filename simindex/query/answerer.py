@@ -39,7 +39,7 @@ from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches
-from simindex.records.reports import Audit, Compaction
+from simindex.records.reports import SAMPLE_ROWS, USUAL_RECALL, Audit, Compaction
 from simindex.storage.catalog.values import unpack
 from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.snapshot import Snapshot
@@ -288,7 +288,7 @@ class Answerer:
         snapshot: Snapshot,
         question: Question,
         *,
-        sample: int = auditing.SAMPLE_ROWS,
+        sample: int = SAMPLE_ROWS,
         budget_s: float = float("inf"),
     ) -> Audit:
         """Measures the recall on rows of the index; see `Index.audit`."""
@@ -345,7 +345,7 @@ class Answerer:
             return None
         if not len(snapshot.reservoir):
             return None
-        recall = auditing.USUAL_RECALL if last is None else last.asked
+        recall = USUAL_RECALL if last is None else last.asked
         if h is None:
             h = usual_h if last is None else last.h
         self._follow_machine(snapshot)

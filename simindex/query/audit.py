@@ -29,10 +29,6 @@ from simindex.records.reports import Audit
 from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.reservoir import Reservoir
 
-SAMPLE_ROWS = 1000
-
-USUAL_RECALL = 0.95
-
 MATCHES_AT_ONCE = 1 << 20
 """Matches that a call should bring at a time."""
 

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from simindex.arrays import F32, I64, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
+from simindex.options import MAX_KEY_BYTES
 from simindex.records import arrow, columns
-
-MAX_KEY_BYTES = 65_535
 
 
 @dataclass(frozen=True, slots=True)

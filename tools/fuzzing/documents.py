@@ -21,7 +21,7 @@ from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
 from simindex.inputs import Intake, ReadOptions, jsonl, read, streams, table
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 STDIN, KEYS, WORDS = "standard input", "list of keys", "list of stop words"
 

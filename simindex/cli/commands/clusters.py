@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import simindex
-from simindex.arrays import I64
 from simindex.cli.app import program
 from simindex.cli.choices import (
     Reading,
@@ -32,12 +30,15 @@ from simindex.cli.dedup.keeping import (
     ranks_of,
     representatives,
 )
-from simindex.cli.dedup.ranks import Keep
 from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
-from simindex.records.clusters import Clusters
+
+if TYPE_CHECKING:
+    from simindex.arrays import I64
+    from simindex.cli.dedup.ranks import Keep
+    from simindex.records.clusters import Clusters
 
 
 @program.command()
@@ -85,6 +86,8 @@ def clusters(
 
     INPUTs are those from which INDEX was built. Only --keep needs them.
     """
+    import numpy as np
+
     keep = _checked_keep(keep, listed, date_field, inputs)
     require_inputs(inputs)
     started = time.perf_counter()
@@ -189,6 +192,8 @@ def _verdicts(
     found: Clusters, kept: I64, listed: str | None, as_json: bool
 ) -> Iterator[list[str]]:
     """Lines for what is kept and dropped, some at a time."""
+    import numpy as np
+
     chosen = found.standing_for(kept)
     keeps = kept == np.arange(len(kept))
     for number, some in enumerate(chosen.slices(LINES_AT_ONCE)):

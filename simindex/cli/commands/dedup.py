@@ -27,7 +27,6 @@ from typing import Any
 import click
 
 from simindex.cli.app import program
-from simindex.cli.batches import process_bytes
 from simindex.cli.choices import (
     NamedPath,
     Reading,
@@ -37,12 +36,8 @@ from simindex.cli.choices import (
     output_options,
 )
 from simindex.cli.console import count, duration, megabytes, say
-from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
-from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
-from simindex.cli.dedup.run import Run
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
-from simindex.cli.dedup.whole import Ranking
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
@@ -120,6 +115,12 @@ def dedup(
     again. The second run omits documents that INDEX has under the same key with the same
     fingerprint. With --mark it prints them, unmarked.
     """
+    from simindex.cli.batches import process_bytes
+    from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
+    from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
+    from simindex.cli.dedup.run import Run
+    from simindex.cli.dedup.whole import Ranking
+
     inputs = inputs or ("-",)
     require_inputs(inputs)
     require_apart(audit, inputs, index_path)

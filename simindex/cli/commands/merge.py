@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
@@ -23,7 +22,6 @@ from simindex.cli.choices import NamedPath, output_options, structures_option
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.existing import CHOICES, Choice, kind_of_names
 from simindex.cli.merging import merge_behind_a_bar
-from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
 from simindex.cli.questions import require_alike
 from simindex.cli.wording import with_remark
@@ -34,9 +32,9 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
-from simindex.index.origin import keep_origin, origin_of
-from simindex.writing.creation import require_place
-from simindex.writing.ownership import exists
+
+if TYPE_CHECKING:
+    from simindex.cli.new_index import NewIndex
 
 CHUNK_ROWS = 1 << 16
 
@@ -74,6 +72,11 @@ def merge(
     in the same way, by keys or by ids. The new index has the recipe, the distance and the options
     of the first one.
     """
+    from simindex.cli.new_index import NewIndex
+    from simindex.index.origin import keep_origin, origin_of
+    from simindex.writing.creation import require_place
+    from simindex.writing.ownership import exists
+
     started = time.perf_counter()
     path = Path(output)
     if require_place(path) and exists(path):
@@ -156,6 +159,8 @@ class _Union:
 
     def _kept(self, place: int, batch: simindex.Batch) -> Any:
         """int64: rows of a batch of one of the indexes that no other one has in their place."""
+        import numpy as np
+
         first = self.on_existing != "replace"
         others = range(place) if first else range(place + 1, len(self.indexes))
         names: Any = batch.ids if batch.keys is None else batch.keys

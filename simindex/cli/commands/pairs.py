@@ -20,7 +20,6 @@ from simindex.cli.choices import (
 )
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
 from simindex.cli.progress import Progress
-from simindex.records.pairs import CollapsedPairs
 
 
 @program.command()
@@ -58,7 +57,7 @@ def pairs(
             for lines in _lines(some, as_json):
                 click.echo(lines)
             found += len(some)
-            if isinstance(some, CollapsedPairs):
+            if isinstance(some, simindex.CollapsedPairs):
                 found += len(some.groups)
         rows = len(index)
     if not quiet:
@@ -74,7 +73,7 @@ LINES_AT_ONCE = 1 << 10
 def _lines(some: Any, as_json: bool) -> Iterator[str]:
     """What is printed of a chunk, some lines at a time."""
     columns = [(some.a, some.b, some.distance.tolist(), some.keys())]
-    if isinstance(some, CollapsedPairs):
+    if isinstance(some, simindex.CollapsedPairs):
         groups = some.groups
         columns.append((groups.first, groups.row, [0] * len(groups), groups.keys()))
     for a, b, distance, keys in columns:

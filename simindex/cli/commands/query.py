@@ -8,24 +8,14 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from click.core import ParameterSource
 
 import simindex
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
-from simindex.cli.batches import (
-    Answer,
-    Budget,
-    Questions,
-    allocations_within,
-    gathered,
-    near_in_parts,
-    nearest_in_parts,
-)
 from simindex.cli.choices import (
     NamedPath,
     Reading,
@@ -42,15 +32,17 @@ from simindex.cli.choices import (
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
-from simindex.cli.nearest import FEW, Unmatched
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
-from simindex.planning import registry
-from simindex.records.matches import Match, Matches, TopMatches
-from simindex.records.reports import SpotCheck
+
+if TYPE_CHECKING:
+    from simindex.cli.batches import Answer, Questions
+    from simindex.records.reports import SpotCheck
+
+    Ask = Callable[..., Iterator[Answer]]
 
 
 def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
@@ -170,7 +162,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @memory_option
 @click.option(
     "--method", default="auto", show_default=True,
-    help=f"How to search: {', '.join(registry.names())}, or the name of a structure.",
+    help="How to search: auto, psm, bphs, issl, scan, or the name of a structure.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -190,6 +182,11 @@ def query(
     row of another --index. Prints one line for each match: the query, the key (or id) of the match,
     and their distance, separated by tabs.
     """
+    import numpy as np
+
+    from simindex.cli.batches import near_in_parts, nearest_in_parts
+    from simindex.cli.nearest import FEW, Unmatched
+
     if listed and limit is not None:
         raise click.UsageError("--list prints no matches: leave out --limit")
     if not (inputs or texts or fingerprints or others):
@@ -300,18 +297,21 @@ def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
         raise click.UsageError(f"{index_path} is not an index: the INDEX comes before the inputs")
 
 
-Ask = Callable[..., Iterator[Answer]]
-
-
-def matched_queries(matches: Matches | TopMatches) -> Any:
+def matched_queries(matches: simindex.Matches | simindex.TopMatches) -> Any:
     """The numbers of the queries that have a match; they may repeat."""
-    return np.flatnonzero(matches.found) if isinstance(matches, TopMatches) else matches.query
+    import numpy as np
+
+    if isinstance(matches, simindex.TopMatches):
+        return np.flatnonzero(matches.found)
+    return matches.query
 
 
 def _answers(
     questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
 ) -> Generator[tuple[list[str], Any, Iterator[Answer]]]:
     """The names of some queries, these, and what is found for them."""
+    from simindex.cli.batches import Budget, allocations_within, gathered
+
     if limit is None:
         with allocations_within(None):
             for names, batch in questions:
@@ -324,7 +324,7 @@ def _answers(
 
 
 def _lines(
-    names: list[str], start: int, matches: Matches | TopMatches, as_json: bool
+    names: list[str], start: int, matches: simindex.Matches | simindex.TopMatches, as_json: bool
 ) -> Iterator[str]:
     """What is printed of matches of the queries from `start` on, some lines at a time."""
     for some in _blocks(matches):
@@ -333,15 +333,17 @@ def _lines(
 
 def _listed(names: list[str], wanted: Any, as_json: bool) -> Iterator[str]:
     """What --list prints of some queries."""
+    import numpy as np
+
     for place in np.flatnonzero(wanted).tolist():
         yield as_json_line({"query": names[place]}) if as_json else cell(names[place])
 
 
-def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
+def _blocks(matches: simindex.Matches | simindex.TopMatches) -> Iterator[list[simindex.Match]]:
     """Some matches at a time. Of equal distance they are in the order of their keys: that of ids,
     which are drawn for keys, is another in each index.
     """
-    if isinstance(matches, TopMatches):
+    if isinstance(matches, simindex.TopMatches):
         remaining = iter(matches)
         while some := list(islice(remaining, LINES_AT_ONCE)):
             yield sorted(some, key=_by_key)
@@ -350,7 +352,7 @@ def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
         yield sorted(matches[at : at + LINES_AT_ONCE], key=_by_key)
 
 
-def _by_key(match: Match) -> tuple[int, int, str, int]:
+def _by_key(match: simindex.Match) -> tuple[int, int, str, int]:
     return match.query, match.distance, key_text(match.key) or "", match.id
 
 
@@ -362,11 +364,11 @@ def _line(name: str, match: Any, as_json: bool) -> str:
     return f"{cell(name)}\t{_named(match)}\t{match.distance}"
 
 
-def _named(match: Match) -> str:
+def _named(match: simindex.Match) -> str:
     key = key_text(match.key)
     return cell(match.id if key is None else key)
 
 
-def _nearest_line(name: str, match: Match) -> str:
+def _nearest_line(name: str, match: simindex.Match) -> str:
     found = {"id": match.id, "key": key_text(match.key), "distance": match.distance}
     return as_json_line({"query": name, "nearest": found})

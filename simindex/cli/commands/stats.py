@@ -6,7 +6,7 @@ By default in the words of the shell: rows, bytes, recall. --verbose adds those 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +14,9 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, encodable, megabytes, shown
-from simindex.index.first_texts import awaits_recipe
-from simindex.records.reports import IndexStats, Skew
+
+if TYPE_CHECKING:
+    from simindex.records.reports import IndexStats, Skew
 
 
 @program.command()
@@ -29,6 +30,8 @@ from simindex.records.reports import IndexStats, Skew
 @output_options
 def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool) -> None:
     """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
+    from simindex.index.first_texts import awaits_recipe
+
     with simindex.open(index_path, "r") as index:
         held, waits = index.stats(skew=skew), awaits_recipe(index)
         undecided = waits and index.options.keys is None

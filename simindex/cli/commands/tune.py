@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +17,11 @@ from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
 from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
 from simindex.cli.numbers import Count, Share
-from simindex.planning.machine import CURVES, Curve, Machine
-from simindex.planning.question import check_options
-from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
+from simindex.planning.machine import CURVES, Machine
+from simindex.records.reports import SAMPLE_ROWS, USUAL_RECALL
+
+if TYPE_CHECKING:
+    from simindex.planning.machine import Curve
 
 
 @program.command()
@@ -50,6 +53,9 @@ def tune(
     seconds, and twice as long on a busy machine, which it reports. With --audit it also measures
     and stores, for `stats`, which share of the near-duplicates queries find.
     """
+    from simindex.planning.question import check_options
+    from simindex.query.audit import check_sample
+
     if not audits and (recall is not None or sample is not None):
         raise click.UsageError("--recall and --sample say what is audited: give --audit, too")
     recall = USUAL_RECALL if recall is None else recall

@@ -18,13 +18,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS
 from simindex.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DIGEST_BYTES = 16
 
