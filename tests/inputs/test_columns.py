@@ -218,7 +218,7 @@ def test_cells_are_decoded_some_at_a_time(
     path = written(tmp_path / "a.parquet", pa.table({"text": column}))
     assert path.stat().st_size < 1 << 20
     held: list[int] = []
-    monkeypatch.setattr(columns, "values_of", lambda some: held.append(len(some)) or [None])
+    monkeypatch.setattr(cells, "values_of", lambda some: held.append(len(some)) or [None])
     with suppress(Exception):
         take(path)
     assert held and max(held) * len(text) <= 4 * (64 << 20)
