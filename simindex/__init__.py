@@ -12,7 +12,9 @@
 """
 
 import atexit
+from contextlib import suppress
 from importlib import import_module
+from os import register_at_fork
 from sys import modules
 from typing import TYPE_CHECKING
 
@@ -174,6 +176,18 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 import_module("simindex.repair")
 del globals()["repair"]  # the folder of this name, so that the function is what is found
+
+
+
+def _finish_imports() -> None:
+    """Waits for what other threads import: in a forked child nobody would, and all would wait."""
+    for name in list(modules):
+        if name.partition(".")[0] in ("simindex", "numpy"):
+            with suppress(ImportError):
+                import_module(name)
+
+
+register_at_fork(before=_finish_imports)
 
 
 @atexit.register

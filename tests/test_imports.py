@@ -179,6 +179,34 @@ def test_threads_that_ask_at_once_get_the_same() -> None:
     assert printed(code) == "8 1\n"
 
 
+def test_a_fork_waits_for_what_another_thread_imports() -> None:
+    """A child has no such thread, and would wait for it for ever."""
+    code = """
+import os, signal, sys, threading, time
+
+begun = threading.Event()
+
+class Slow:  # a finder that finds nothing, slowly
+    def find_spec(self, name, path=None, target=None):
+        if name == "simindex.index.handle":
+            begun.set()
+            time.sleep(0.3)
+
+import simindex
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: simindex.Index)
+thread.start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    os._exit(0 if simindex.Index.__name__ == "Index" else 1)
+thread.join()
+print(os.waitpid(child, 0)[1])
+"""
+    assert printed(code) == "0\n"
+
+
 def test_handlers_of_the_exit_may_wait_for_threads_in_kernels(tmp_path: Path) -> None:
     """They are called before threads are kept in kernels, which is the last thing at the exit."""
     code = f"""

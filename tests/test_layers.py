@@ -95,12 +95,14 @@ WRITING_METHODS = frozenset(
 WRITING_FLAGS = frozenset({"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"})
 
 LATE = {
-    ("__init__.py", "import_module(f'simindex.{_HOME[name]}')"): ("_HOMES", "simindex"),
-    ("cli/__init__.py", "import_module(f'simindex.cli.commands.{name}')"): (
-        "COMMANDS", "simindex.cli.commands",
-    ),
+    ("__init__.py", "import_module(f'simindex.{_HOME[name]}')"): "simindex._HOMES",
+    ("cli/__init__.py", "import_module(f'simindex.cli.commands.{name}')"):
+        "simindex.cli.commands.COMMANDS",
 }
-"""Imports of a module that a table names, when it is needed: the table, and the folder."""
+"""Imports of a module that a table names, when it is needed: its folder, and the table."""
+
+AGAIN = ("__init__.py", "import_module(name)")
+"""Waits for imports that other threads have begun, before a fork."""
 
 GIVEN = frozenset({
     ("storage/files/refusals", "typed.<locals>.checked"),
@@ -135,21 +137,23 @@ def imported(path: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
             name = node.args[0] if node.args else None
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield node.lineno, name.value
+            elif (path, ast.unparse(node)) == AGAIN:
+                continue
             elif (path, ast.unparse(node)) in LATE:
-                table, folder = LATE[path, ast.unparse(node)]
-                for module in names_in(table, tree):
-                    yield node.lineno, f"{folder}.{module}"
+                for module in names_in(LATE[path, ast.unparse(node)], tree):
+                    yield node.lineno, module
             else:
                 yield node.lineno, "simindex.<computed>"
 
 
 def names_in(table: str, tree: ast.AST) -> list[str]:
     """The modules that a table at the top of a module lists: its keys, or its items."""
+    folder, _, name = table.rpartition(".")
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == table:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
             with suppress(ValueError):  # it is not written out
-                return list(ast.literal_eval(node.value))
-    return ["<computed>"]
+                return [f"{folder}.{module}" for module in ast.literal_eval(node.value)]
+    return [f"{folder}.<computed>"]
 
 
 def called(node: ast.Call) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -211,7 +210,7 @@ class Reading:
 
     def of_this_run(self) -> Reading:
         """The same, with names for records of standard input that no other run gives."""
-        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(2).hex()}"
         return replace(self, options=replace(self.options, stdin_name=stdin_name))
 
     def lasting(self) -> Reading:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -118,7 +117,7 @@ def _led_to(path: Path) -> Path:
 def _folder_beside(path: Path) -> tuple[Path, Descriptor]:
     """A new folder and the descriptor that holds it."""
     while True:
-        beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+        beside = path.parent / f".{path.name}.{os.urandom(4).hex()}"
         durable.make_directory(beside)
         held = locks.hold(beside)
         if held is not None:  # else another run took it for a dead one's

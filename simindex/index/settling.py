@@ -16,12 +16,15 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from simindex.errors import SimindexError
 from simindex.index.deadline import Deadline
-from simindex.index.handle import Handle
 from simindex.index.writing_call import WritingCall
-from simindex.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from simindex.index.handle import Handle
+    from simindex.writing.writer import Writer
 
 IDLE_S = 2.0
 """Without a call that changes the index, until a writer is taken to be idle."""

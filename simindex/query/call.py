@@ -9,23 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from simindex._kernels._native import Room
-from simindex.arrays import F32, U64
 from simindex.errors import InvalidOption
 from simindex.memory import answer_bytes
 from simindex.methods.base import Asked, QueryPlan
-from simindex.options import IndexOptions
 from simindex.planning.limited import HEADROOM_BYTES, MATCH_SHARE
-from simindex.planning.question import Question
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
-from simindex.query.plans import Plans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.windows import windows
-from simindex.records.matches import Matches
-from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
+
+if TYPE_CHECKING:
+    from simindex.arrays import F32, U64
+    from simindex.options import IndexOptions
+    from simindex.planning.question import Question
+    from simindex.query.plans import Plans
+    from simindex.records.matches import Matches
+    from simindex.storage.snapshot import Snapshot
 
 FIRST_MATCHES, FOUND_EACH = 1 << 21, 4
 """For which a search for the first matches has room: in all, and of each query, of some of which it

@@ -97,10 +97,6 @@ class Compaction:
     """The rate of exact calls of 100,000 queries now, as a share of what it would be."""
 
 
-SAMPLE_ROWS, USUAL_RECALL = 1000, 0.95
-"""Of an audit, unless the caller says otherwise: rows to look up, and recall of the queries."""
-
-
 @dataclass(frozen=True, slots=True)
 class Audit:
     """A recall that `Index.audit` measured on rows of the index itself."""

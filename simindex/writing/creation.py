@@ -7,7 +7,6 @@ it: who opened that before has no lock, see `locks.lock`.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -218,6 +217,8 @@ def discard(directory: Path, *, made: bool) -> bool:
 
 
 def _fill(directory: Path, options: IndexOptions) -> None:
+    import secrets
+
     uuid = secrets.token_bytes(16)
     if options.keyed and options.key_secret is None:
         options = replace(options, key_secret=secrets.token_bytes(SECRET_BYTES))

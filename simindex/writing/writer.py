@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from simindex.errors import (
     ClosedIndex,
@@ -28,19 +28,21 @@ from simindex.errors import (
     StorageFull,
     raised_by_a_handler,
 )
-from simindex.records.reports import Progress
 from simindex.storage.catalog.catalog import Edit
-from simindex.storage.segmentfiles import Merged
-from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.record import SegmentRecord
-from simindex.storage.tables.segment import Segment
-from simindex.storage.view import View
 from simindex.writing import policy, tombstone_runs
 from simindex.writing.committer import Committer
 from simindex.writing.edits import drop_settled
 from simindex.writing.merges import MAX_MERGES, Merge, Merges, State
 from simindex.writing.releasing import Releases
 from simindex.writing.telling import by_tables, telling
+
+if TYPE_CHECKING:
+    from simindex.records.reports import Progress
+    from simindex.storage.segmentfiles import Merged
+    from simindex.storage.snapshot import Snapshot
+    from simindex.storage.tables.record import SegmentRecord
+    from simindex.storage.tables.segment import Segment
+    from simindex.storage.view import View
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""

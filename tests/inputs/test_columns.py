@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from simindex.errors import InvalidInput
-from simindex.inputs import columns
+from simindex.inputs import cells
 
 Take = Callable[..., Any]
 

@@ -17,8 +17,8 @@ from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
 from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
 from simindex.cli.numbers import Count, Share
+from simindex.options import AUDITED_RECALL, AUDITED_ROWS
 from simindex.planning.machine import CURVES, Machine
-from simindex.records.reports import SAMPLE_ROWS, USUAL_RECALL
 
 if TYPE_CHECKING:
     from simindex.planning.machine import Curve
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--recall", type=Share(), metavar="SHARE",
-    help=f"With --audit: the recall of the queries. Default: {USUAL_RECALL:g}.",
+    help=f"With --audit: the recall of the queries. Default: {AUDITED_RECALL:g}.",
 )
 @click.option(
     "--sample", type=Count(1), metavar="ROWS",
-    help=f"With --audit: the number of rows to look up. Default: {SAMPLE_ROWS:,}.",
+    help=f"With --audit: the number of rows to look up. Default: {AUDITED_ROWS:,}.",
 )
 @verbose_option
 @output_options
@@ -58,8 +58,8 @@ def tune(
 
     if not audits and (recall is not None or sample is not None):
         raise click.UsageError("--recall and --sample say what is audited: give --audit, too")
-    recall = USUAL_RECALL if recall is None else recall
-    sample = SAMPLE_ROWS if sample is None else sample
+    recall = AUDITED_RECALL if recall is None else recall
+    sample = AUDITED_ROWS if sample is None else sample
     started = time.perf_counter()
     audit = None
     with simindex.open(index_path, "w") as index:

@@ -13,7 +13,7 @@ commit after those its rows are from, which made it live, or a later one if it i
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class SegmentWriter:
         key_bytes: int | None,
         description: bytes,
     ) -> None:
-        file_id = secrets.randbits(64)
+        file_id = int.from_bytes(os.urandom(8), "little")
         self.name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
         sections = [
             SectionSpec(FINGERPRINTS, bits // 8, rows),
