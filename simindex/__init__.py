@@ -12,10 +12,11 @@
 """
 
 import atexit
-from contextlib import suppress
+import logging  # noqa: F401 - its own locks are taken by a fork once imports have ended
 from importlib import import_module
 from os import register_at_fork
 from sys import modules
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -177,17 +178,21 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 import_module("simindex.repair")
 del globals()["repair"]  # the folder of this name, so that the function is what is found
 
+_FORK_PATIENCE_S = 10.0
+"""How long a fork waits for imports of other threads."""
 
 
-def _finish_imports() -> None:
-    """Waits for what other threads import: in a forked child nobody would, and all would wait."""
-    for name in list(modules):
-        if name.partition(".")[0] in ("simindex", "numpy"):
-            with suppress(ImportError):
-                import_module(name)
+def _wait_for_imports() -> None:
+    """Before a fork: a child has no thread to finish an import, and would wait for it for ever."""
+    patience_ends = monotonic() + _FORK_PATIENCE_S
+    while monotonic() < patience_ends and any(
+        getattr(getattr(module, "__spec__", None), "_initializing", False)
+        for name, module in list(modules.items()) if name.startswith(("simindex", "numpy"))
+    ):
+        sleep(0.001)
 
 
-register_at_fork(before=_finish_imports)
+register_at_fork(before=_wait_for_imports)
 
 
 @atexit.register
@@ -217,4 +222,4 @@ if not TYPE_CHECKING:  # to a type checker, every name would be one of the modul
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

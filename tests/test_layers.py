@@ -101,9 +101,6 @@ LATE = {
 }
 """Imports of a module that a table names, when it is needed: its folder, and the table."""
 
-AGAIN = ("__init__.py", "import_module(name)")
-"""Waits for imports that other threads have begun, before a fork."""
-
 GIVEN = frozenset({
     ("storage/files/refusals", "typed.<locals>.checked"),
     ("storage/files/refusals", "each"),
@@ -137,8 +134,6 @@ def imported(path: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
             name = node.args[0] if node.args else None
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield node.lineno, name.value
-            elif (path, ast.unparse(node)) == AGAIN:
-                continue
             elif (path, ast.unparse(node)) in LATE:
                 for module in names_in(LATE[path, ast.unparse(node)], tree):
                     yield node.lineno, module

@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from secrets import token_bytes
 from time import thread_time
 from typing import TypeVar
 
@@ -257,7 +256,7 @@ class Committer:
             self.waiting.recipe = batch.recipe
 
     def _take_keys(self, kind: KeyKind) -> None:
-        options = replace(self.view.options, keys=kind, key_secret=token_bytes(SECRET_BYTES))
+        options = replace(self.view.options, keys=kind, key_secret=os.urandom(SECRET_BYTES))
         self.waiting, self.recent = self.waiting.keyed(options), Recent(options)
 
     @property
