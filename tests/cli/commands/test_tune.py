@@ -27,7 +27,7 @@ def test_tune_prints_and_stores_the_machine(
     from simindex.planning import measurement
 
     monkeypatch.setattr(
-        "simindex.index.index.measure",
+        "simindex.planning.measurement.measure",
         cache(lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000))),
     )
     printed = run("tune", built)
