@@ -138,7 +138,7 @@ class SkippedReport:
     """Tells of documents without a fingerprint: the first few one by one, then their number."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number: int = 0
 
     def add(self, chunk: list[Document], skipped: Iterable[Any]) -> None:
         """Note what a batch left out of its chunk."""

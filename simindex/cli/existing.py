@@ -34,13 +34,13 @@ class Existing:
     """Of one run, that adds to the index at `path`."""
 
     def __init__(self, path: Path, choice: Choice) -> None:
-        self.before = simindex.open(path, "r", refresh=False)
+        self.before: simindex.Index = simindex.open(path, "r", refresh=False)
         """The index as it was."""
         self._choice = choice
         self._gone: set[Any] = set()
         self.names: list[str] = []
         """Those that the documents of the last chunk have, also without a fingerprint."""
-        self.skipped = 0
+        self.skipped: int = 0
         """Documents that were passed over."""
 
     @property

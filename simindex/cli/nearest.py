@@ -27,7 +27,7 @@ class Unmatched:
     """The queries of a run that have no match: the first `few`, and how many there are."""
 
     def __init__(self, few: int) -> None:
-        self.number = 0
+        self.number: int = 0
         self._few, self._held = few, 0
         self._first: list[Questions] = []
 

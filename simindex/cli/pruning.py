@@ -32,7 +32,7 @@ class Pruning:
     def __init__(self, starts: Sequence[str]) -> None:
         self._starts = tuple(f"{start.rstrip('/')}/" for start in starts)
         self._met: list[I64] = []
-        self.pruned = 0
+        self.pruned: int = 0
         """Documents that were deleted."""
 
     @classmethod

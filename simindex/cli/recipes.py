@@ -17,7 +17,7 @@ import click
 import simindex
 from simindex.cli.account import met, named_by
 from simindex.cli.app import Interrupted
-from simindex.cli.choices import Reading, collected
+from simindex.cli.choices import Option, Reading, collected
 from simindex.cli.console import say
 from simindex.cli.learning import FIRST_DOCUMENTS, Lesson
 from simindex.cli.numbers import Count, Share
@@ -102,7 +102,7 @@ def _given(**asked: Any) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-recipe_options = collected(
+recipe_options: Option = collected(
     "recipe_given", _given,
     click.option(
         "--bits", type=Count(example="128"),
@@ -296,7 +296,7 @@ class Learning:
             )
 
 
-idf_options = collected(
+idf_options: Option = collected(
     "learning", Learning,
     click.option(
         "--idf-sample", "sample", type=Share(), metavar="FRACTION",

@@ -32,9 +32,9 @@ class ShortTexts:
         self._fixed = fixed
         """Whether the documents go into an index that is there, so that the width is given."""
         self._kind = recipe.unit, recipe.sizes, recipe.weighting
-        self.least = shortest_text(recipe.bits, *self._kind, h) or 0
+        self.least: int = shortest_text(recipe.bits, *self._kind, h) or 0
         """Distinct features of a text that is long enough; 0 where that was not measured."""
-        self.number = 0
+        self.number: int = 0
 
     def batch(self, chunk: list[Document]) -> simindex.Batch:
         """The batch of a chunk, with the documents' keys."""

@@ -59,7 +59,7 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 """After so many slow calls in a row, so many fingerprint and ask their documents before their turn.
 """
 
-log = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger("simindex")
 
 
 class _Asked(NamedTuple):

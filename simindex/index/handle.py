@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["r", "w", "c", "n"]
 
-log = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger("simindex")
 
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
@@ -59,11 +59,13 @@ class Handle:
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
     ) -> None:
         self.path = path
-        self.closed = self._ended = True
+        self.closed: bool = True
+        self._ended = True
         self._pid = os.getpid()
-        self.lock, self.turns = RLock(), Turns()
+        self.lock: RLock = RLock()
+        self.turns: Turns = Turns()
         self.writer: Writer | None = None
-        self.last_change = 0.0
+        self.last_change: float = 0.0
         """Time of `monotonic` at which a call that changes the index has ended."""
         self.note: CallNote | None = None
         """Of the call that changes the index now, or that was cut off."""
@@ -88,13 +90,14 @@ class Handle:
         try:
             with translated(path, writable):
                 uuid, lease = leased(path, writable=writable)
-            self.lease, catalog = lease, Catalog(lease.environment)
+            self.lease: Lease = lease
+            catalog = Catalog(lease.environment)
             with translated(path, writable):
                 found = described(catalog, index=uuid)
                 if options is not None:
                     _check_agreement(path, found.options, found.recipe, options)
                 check_storage(path, allow_remote=found.options.allow_remote)
-                self.view = View(
+                self.view: View = View(
                     path, catalog, found, index=uuid, pinned=not (writable or refresh),
                     verify=verify,
                 )
@@ -106,7 +109,7 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, catalog, self.view.last())
-            self.answerer = Answerer(self.view)
+            self.answerer: Answerer = Answerer(self.view)
             self._ended = False
         except BaseException:
             with translated(path, writable):

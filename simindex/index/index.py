@@ -61,7 +61,8 @@ class Index:
         verify: Verify = "lazy",
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
-        self.path, self.mode = path, mode
+        self.path: Path = path
+        self.mode = mode
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current

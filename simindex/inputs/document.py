@@ -202,7 +202,7 @@ class Ids:
     ) -> None:
         self._source, self._kind, self._fields = source, kind, fields
         self.field = source.id_field
-        self.numbered = False
+        self.numbered: bool = False
         """Whether the record named last has no id."""
 
     def key_of(self, record: Mapping[str, Any], line: int) -> str:

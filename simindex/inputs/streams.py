@@ -43,7 +43,7 @@ few kilobytes would take 2 GiB of memory. No bound is needed on others, nor on .
 MAX_XZ_BYTES = 1 << 27
 """Memory to decompress a .xz; `xz -9` takes 65 MiB. A small file may ask for 4 GiB."""
 
-COMPRESSIONS = {
+COMPRESSIONS: dict[str, tuple[bytes, ...]] = {
     ".gz": (b"\x1f\x8b",), ".zst": (b"\x28\xb5\x2f\xfd",), ".xz": (b"\xfd7zXZ\0",),
     ".bz2": tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
 }

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from simindex.storage.snapshot import Snapshot
     from simindex.storage.view import View
 
-log = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger("simindex")
 
 NOTHING_LEFT: frozenset[str] = frozenset()
 
@@ -68,11 +68,11 @@ class Answerer:
     """Of one handle; safe from many threads."""
 
     def __init__(self, view: View) -> None:
-        self.question = Questions(view.options.bits).asked
+        self.question: Callable[..., Question] = Questions(view.options.bits).asked
         self._top_questions = TopQuestions()
-        self.plans = Plans()
-        self.top_plans = TopPlans(view)
-        self.spot_checks = SpotChecks()
+        self.plans: Plans = Plans()
+        self.top_plans: TopPlans = TopPlans(view)
+        self.spot_checks: SpotChecks = SpotChecks()
         self._usual_slices = SliceDesign.parse(SLICE_LISTS, view.options.bits)
         self._view = view
         self._audit: Audit | None = None

@@ -52,13 +52,15 @@ class Call:
         self, plans: Plans, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
         options: IndexOptions, *, in_parts: bool = False, taken: int = 0,
     ) -> None:
-        self.snapshot, self.rows, self.question = snapshot, rows, question
+        self.snapshot: Snapshot = snapshot
+        self.rows: U64 = rows
+        self.question: Question = question
         self._plans, self._weights, self._options = plans, weights, options
         self._plan: QueryPlan | None = None
         self._match_bytes = match_bytes(rows.shape[1])
         self._taken = taken
         if question.first:
-            self.room_matches = max(FIRST_MATCHES, FOUND_EACH * len(rows))
+            self.room_matches: int = max(FIRST_MATCHES, FOUND_EACH * len(rows))
         elif in_parts:
             self.room_matches = PART_MATCHES
         else:

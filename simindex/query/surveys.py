@@ -18,7 +18,7 @@ from simindex.planning.registry import Method, Survey, Surveys
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
-log = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger("simindex")
 
 
 def carried(snapshot: Snapshot) -> Carried:

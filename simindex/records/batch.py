@@ -184,9 +184,9 @@ class Batch:
         self.ids: U64 | None = None if ids is None else as_ids(ids, n)
         self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
         self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
-        self.recipe = recipe
+        self.recipe: Any = recipe
         self.skipped: tuple[Skipped, ...] = tuple(skipped)
-        self.features = features
+        self.features: I64 | None = features
 
     @property
     def fingerprints(self) -> U64:

@@ -31,7 +31,7 @@ from simindex.errors import (
 from simindex.options import SECRET_BYTES, IndexOptions, KeyKind
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
@@ -60,22 +60,23 @@ class Committer:
     """Holds the index's lock from creation to `close`."""
 
     def __init__(self, view: View) -> None:
-        self.view, self.catalog = view, view.catalog
+        self.view: View = view
+        self.catalog: Catalog = view.catalog
         self.failed: str | None = None
         """Why it changes nothing any more."""
         self.lock: Descriptor | None = None
         self.held: list[Descriptor] = []
         """Of files that were unlinked after a commit, whose space is to be given back."""
-        self.commit_s = 0.0
+        self.commit_s: float = 0.0
         """Processor time of the last commit that had anything to do."""
-        self.recent = Recent(view.options)
+        self.recent: Recent = Recent(view.options)
         """Rows that were added one at a time, and do not wait yet."""
         self._files: SegmentFiles | None = None
         try:
             self.lock = locks.lock(view.path / "LOCK")
             with self.catalog.reading() as reading:
                 commit = reading.head()
-            self.waiting = Waiting(view.options.key_secret, commit)
+            self.waiting: Waiting = Waiting(view.options.key_secret, commit)
             remove_strays(self.catalog, view.segments, *commit)
         except BaseException:
             self.close()

@@ -58,19 +58,19 @@ STAGED_PAGES = 16
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-log = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger("simindex")
 
 
 class Writer:
     """Holds the index's lock, by its committer, from creation to `close`."""
 
     def __init__(self, view: View) -> None:
-        self.merges = Merges()
+        self.merges: Merges = Merges()
         self._retired: list[Segment] = []
         self._releases = Releases()
         self._given_up: list[SegmentRecord] = []
         """Merged segments whose directories are stored, and to be removed with their files."""
-        self.committer = Committer(view)  # last: an interrupt behind it would keep the lock
+        self.committer: Committer = Committer(view)
 
     def close(self) -> None:
         """Ends merges and gives the lock back; what was not committed is discarded.

@@ -676,7 +676,8 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
     import simindex
     from simindex.planning.machine import Machine
 
-    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine(measured=True))
+    found = Machine(measured=True)
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: found)
     stored = prepare(Corpus(60_000, 30_000, 1, h=8), tmp_path)
     batch = grid.questions(stored, 3)
     most = len(batch)

@@ -18,6 +18,7 @@ from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
+    Option,
     Reading,
     collected,
     distance_option,
@@ -57,9 +58,9 @@ def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) ->
     return fingerprints
 
 
-text_option = click.option("--text", "texts", multiple=True, help="A text to look up.")
+text_option: Option = click.option("--text", "texts", multiple=True, help="A text to look up.")
 
-fingerprint_option = click.option(
+fingerprint_option: Option = click.option(
     "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
     help="A fingerprint to look up, as `export` prints it.",
 )
@@ -108,7 +109,7 @@ def _is_given(name: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-top_options = collected(
+top_options: Option = collected(
     "nearest", _nearest,
     click.option(
         "--top", type=Count(), metavar="K",

@@ -47,7 +47,7 @@ def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool
         _print_skew(held.skew)
 
 
-KEYS = {
+KEYS: dict[bool | str, str] = {
     False: "none: rows have ids alone", "str": "texts", "bytes": "bytes", True: "texts or bytes",
 }
 

@@ -79,7 +79,7 @@ class Lease:
     __slots__ = ("__weakref__", "environment")
 
     def __init__(self, environment: Environment) -> None:
-        self.environment = environment
+        self.environment: Environment = environment
         environment.leases.add(ref(self))
 
     def release(self) -> None:

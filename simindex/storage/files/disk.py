@@ -98,5 +98,5 @@ class System:
         return work()
 
 
-system = System()
+system: System = System()
 """What all writing goes through; only tests replace it."""

@@ -43,8 +43,8 @@ class Deletions:
     __slots__ = ("newest", "runs")
 
     def __init__(self, runs: Sequence[Tombstones] = ()) -> None:
-        self.runs = tuple(runs)
-        self.newest = max((run.newest for run in self.runs), default=0)
+        self.runs: tuple[Tombstones, ...] = tuple(runs)
+        self.newest: int = max((run.newest for run in self.runs), default=0)
         """The latest commit that deleted something; 0 where there is none."""
 
     def __len__(self) -> int:

@@ -58,7 +58,7 @@ class SegmentWriter:
         description: bytes,
     ) -> None:
         file_id = int.from_bytes(os.urandom(8), "little")
-        self.name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
+        self.name: str = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
         sections = [
             SectionSpec(FINGERPRINTS, bits // 8, rows),
             SectionSpec(IDS, 8, rows),
@@ -136,7 +136,8 @@ class Segment(Table):
             header_bits=record.header_bits,
             load_directory=load,
         )
-        self.envelope, self.record = envelope, record
+        self.envelope: Envelope = envelope
+        self.record: SegmentRecord = record
 
 
 def open_segment(

@@ -52,9 +52,10 @@ class Structure:
     def __init__(
         self, record: StructureRecord, envelope: Envelope | None, damage: CorruptFile | None = None
     ) -> None:
-        self.record, self.damage = record, damage
+        self.record: StructureRecord = record
+        self.damage: CorruptFile | None = damage
         self._envelope = envelope
-        self.path = None if envelope is None else envelope.path
+        self.path: str | None = None if envelope is None else envelope.path
         """Of the file; None if it could not be opened."""
 
     @property

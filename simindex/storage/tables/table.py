@@ -47,9 +47,11 @@ class Table(SortedRows):
         load_directory: Callable[[], U32 | None] | None = None,
     ) -> None:
         super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
-        self.name, self.horizon = name, horizon
-        self.ids, self.keys = ids, keys
-        self.by_id = RowsById(ids)
+        self.name: str = name
+        self.horizon: int = horizon
+        self.ids: U64 = ids
+        self.keys: KeyHeap | None = keys
+        self.by_id: RowsById = RowsById(ids)
         self.structures: Mapping[str, PermutedTables] = {}
         self.slices: SliceLists | None = None
         self._checked: _native.CheckedTable | None = None
