@@ -94,6 +94,27 @@ def test_opening_for_reading_loads_no_random_numbers(tmp_path: Path) -> None:
     assert not found & {"numpy.random", "numpy.ma", "statistics", "secrets"}
 
 
+def test_calls_of_a_crawler_import_no_module_of_the_package(tmp_path: Path) -> None:
+    """They would need descriptors for it, and take what another version has put there."""
+    code = f"""
+import sys
+import simindex
+with simindex.open({str(tmp_path / "i.sim")!r}, "c") as index:
+    before = set(sys.modules)
+    for number in range(300):
+        index.seen_or_add("the quick brown fox " * 5 + str(number % 100), key=str(number))
+    index.commit()
+    index.query("the quick brown fox", recall=0.9)
+    index.top("the quick brown fox")
+    index.delete(keys=["3"])
+    index.get("5")
+    index.ingest(index.recipe.batch(["a lazy dog and a fox"], keys=["dog"]))
+    list(index.rows())
+print(sorted(name for name in set(sys.modules) - before if name.startswith("simindex")))
+"""
+    assert printed(code) == "[]\n"
+
+
 # Public names --------------------------------------------------------------------------------
 
 
