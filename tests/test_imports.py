@@ -105,7 +105,7 @@ with simindex.open({str(tmp_path / "i.sim")!r}, "c") as index:
         index.seen_or_add("the quick brown fox " * 5 + str(number % 100), key=str(number))
     index.commit()
     index.query("the quick brown fox", recall=0.9)
-    index.top("the quick brown fox")
+    index.top("the quick brown fox", k=1)
     index.delete(keys=["3"])
     index.get("5")
     index.ingest(index.recipe.batch(["a lazy dog and a fox"], keys=["dog"]))
