@@ -13,7 +13,7 @@
 
 import atexit
 import logging  # noqa: F401 - its own locks are taken by a fork once imports have ended
-from importlib import import_module
+from importlib import _bootstrap, import_module
 from os import register_at_fork
 from sys import modules
 from time import monotonic, sleep
@@ -185,9 +185,9 @@ _FORK_PATIENCE_S = 10.0
 def _wait_for_imports() -> None:
     """Before a fork: a child has no thread to finish an import, and would wait for it for ever."""
     patience_ends = monotonic() + _FORK_PATIENCE_S
+    locks = getattr(_bootstrap, "_module_locks", {})  # by the names of what is being imported
     while monotonic() < patience_ends and any(
-        getattr(getattr(module, "__spec__", None), "_initializing", False)
-        for name, module in list(modules.items()) if name.startswith(("simindex", "numpy"))
+        name.startswith(("simindex", "numpy")) for name in list(locks)
     ):
         sleep(0.001)
 
