@@ -359,3 +359,6 @@ def star(
 def arrow_stream(
     rows: int, columns: list[tuple[str, str, int, tuple[NDArray[Any], ...]]]
 ) -> object: ...
+
+# inputs -----------------------------------------------------------------------------------------
+def page_tags(page: U8, most: int) -> tuple[int, int, int]: ...

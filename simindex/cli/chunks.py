@@ -56,14 +56,13 @@ def portions(
     group = length = chunk_length = 0
     for document in documents:
         made.append(document)
-        held = document.held_bytes
-        length += held
-        chunk_length += held
-        ends = group + len(made) >= most or length >= most_bytes
-        if ends or len(made) >= chunk or chunk_length >= CHUNK_BYTES:
+        chunk_length += document.held_bytes
+        number = len(made)
+        ends = group + number >= most or length + chunk_length >= most_bytes
+        if ends or number >= chunk or chunk_length >= CHUNK_BYTES:
             yield made, ends
-            group = 0 if ends else group + len(made)
-            length = 0 if ends else length
+            group = 0 if ends else group + number
+            length = 0 if ends else length + chunk_length
             made, chunk_length = [], 0
     if made:
         yield made, False

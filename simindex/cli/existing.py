@@ -14,7 +14,6 @@ another record, and gets a key of its own, FILE:LINE#2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -177,5 +176,5 @@ def as_stored(index: simindex.Index, documents: Iterable[Document]) -> Iterator[
         for row, at in enumerate(places_of_rows(len(places), batch.skipped)):
             document = chunk[places[at]]
             name, _ = own_name(index, document.key, batch.rows[row])
-            chunk[places[at]] = replace(document, key=name)
+            chunk[places[at]] = document._replace(key=name)
         yield from chunk

@@ -1,7 +1,8 @@
 """idf before indexing: learned from a sample in a pass of its own, or from the first documents.
 
-    sample   inputs -> chosen by key -> fit          then the inputs are read once more
-    first    stream -> the first N, held -> fit      then those are indexed, and the rest after them
+    sample   inputs -> chosen by key -> fit     then they are indexed: from memory, or where they
+                                                are too much for it, read once more
+    first    stream -> the first N, held -> fit     then those are indexed, and the rest after them
 
 Which documents a sample chooses depends on their keys alone: it is the same in every run, and a
 smaller sample is part of a larger one.
@@ -10,13 +11,14 @@ smaller sample is part of a larger one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from simindex.cli.chunks import characters_of, chunks
+from simindex.cli.chunks import characters_of, chunks, read_ahead
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
@@ -28,7 +30,8 @@ FIRST_DOCUMENTS = 10_000
 """Documents of a stream that idf is learned from, unless told otherwise."""
 
 MOST_HELD_BYTES = 256_000_000
-"""Text held in memory at most to learn from a stream, except for the last document."""
+"""Text held in memory at most to learn from a stream, except for the last document; and to read
+inputs once that can be read twice."""
 
 HOLDING_S = 5.0
 """After so long a stream that is held is told of: whoever waits for output learns why."""
@@ -96,31 +99,42 @@ def in_sample(name: str, fraction: float) -> bool:
 
 
 def learned_from_sample(
-    recipe: Any, documents: Iterable[Document], fraction: float, least: int, *, quiet: bool,
-    extent: Extent | None = None,
-) -> tuple[Any | None, Lesson]:
-    """The recipe fitted on a share of the documents, all of which are read.
+    recipe: Any, documents: Iterator[Document], fraction: float, least: int, *, quiet: bool,
+    printed: bool, extent: Extent | None = None,
+) -> tuple[Any | None, Lesson, Iterator[Document] | None]:
+    """The recipe fitted on a share of the documents, all of which are read, and they again.
 
     No recipe if the share holds fewer documents than `least`; InvalidOption if it holds none and
-    one is enough.
+    one is enough. Documents whose texts take more than MOST_HELD_BYTES are not held: None in their
+    place says that they are to be read once more. Otherwise as of `learned_from_first`.
     """
-    chosen = 0
+    chosen = held_bytes = 0
+    held: deque[Document] | None = deque()
 
     def texts(progress: Progress) -> Iterator[str]:
-        nonlocal chosen
-        for chunk in chunks(documents):
-            for document in chunk:
-                if in_sample(document.place if document.numbered else document.key, fraction):
-                    chosen += 1
-                    yield document.text
-            progress.advance(len(chunk), characters_of(chunk))
+        nonlocal chosen, held, held_bytes
+        with closing(read_ahead(chunks(documents))) as read:
+            for chunk in read:
+                for document in chunk:
+                    if held is not None:
+                        slim = _slim(document, printed)
+                        held_bytes += slim.held_bytes
+                        held.append(slim)
+                    name = document.place if document.numbered else document.key
+                    if fraction == 1 or in_sample(name, fraction):
+                        chosen += 1
+                        yield document.text
+                if held_bytes > MOST_HELD_BYTES:
+                    held = None
+                progress.advance(len(chunk), characters_of(chunk))
 
     with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
         counted = recipe.document_frequencies(texts(progress))
     lesson = Lesson(chosen, "the inputs", sample=fraction, least=least)
     if not chosen and least == 1:
         raise _nothing_learned(recipe, progress.documents, fraction)
-    return recipe.fit(counted) if lesson.learned else None, lesson
+    again = None if held is None else _continued(held, iter(()))
+    return recipe.fit(counted) if lesson.learned else None, lesson, again
 
 
 def learned_from_first(
@@ -164,7 +178,9 @@ def learned_from_first(
 
 def _slim(document: Document, printed: bool) -> Document:
     """A document without what is not needed of its record."""
-    return document if printed else replace(document, row=None, raw=None)
+    if printed:
+        return document
+    return Document(document.key, document.text, document.path, document.line, document.numbered)
 
 
 def _continued(held: deque[Document], rest: Iterator[Document]) -> Iterator[Document]:

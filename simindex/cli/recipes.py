@@ -351,8 +351,9 @@ def prepare(
 ) -> Prepared:
     """The recipe asked for, with its idf learned, and the documents of the inputs.
 
-    Inputs that can be read twice are, unless `learning` asks for the first documents; bad records
-    are reported in the first pass only. Documents keep their records if they are to be `printed`.
+    Inputs that can be read twice are, unless they are held or `learning` asks for the first
+    documents; bad records are reported in the first pass only. Documents keep their records if they
+    are to be `printed`.
     If nobody asked for idf, fewer documents than LEAST_DOCUMENTS get `Recipe`'s defaults instead.
     """
     from simindex.cli.learning import learned_from_first, learned_from_sample
@@ -369,15 +370,14 @@ def prepare(
     extent = reading.extent(inputs, intake, without)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
-        fitted, lesson = learned_from_sample(
-            recipe, documents, fraction, least, quiet=quiet, extent=extent
+        fitted, lesson, held = learned_from_sample(
+            recipe, documents, fraction, least, quiet=quiet, printed=printed, extent=extent
         )
-        intake = reading.intake(silent=True)
-        documents = reading.documents(inputs, intake, without)
-        extent = reading.extent(inputs, intake, without)
-        return Prepared(
-            fitted or asked_recipe(given), documents, intake, extent, lesson, id_field
-        )
+        if held is None:
+            intake = reading.intake(silent=True)
+            held = reading.documents(inputs, intake, without)
+            extent = reading.extent(inputs, intake, without)
+        return Prepared(fitted or asked_recipe(given), held, intake, extent, lesson, id_field)
     source = "the inputs" if rereadable(inputs) else "the stream"
     fitted, lesson, documents = learned_from_first(
         recipe, documents, learning.first or FIRST_DOCUMENTS, source, least, quiet=quiet,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from sys import getsizeof
-from typing import Any
+from typing import Any, NamedTuple
 
 from simindex.checks import is_int
 from simindex.errors import InvalidInput
@@ -16,8 +16,7 @@ from simindex.inputs.made_names import MadeNames
 from simindex.options import MAX_KEY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One text with its name and where it was read."""
 
     key: str
@@ -53,13 +52,11 @@ class Document:
     @property
     def held_bytes(self) -> int:
         """What it takes in memory."""
-        row = () if self.row is None else self.row.values()
-        return (
-            getsizeof(self.text)
-            + getsizeof(self.key)
-            + len(self.raw or b"")
-            + sum(getsizeof(cell) for cell in row if cell is not self.text)
-        )
+        text = self.text
+        held = getsizeof(text) + getsizeof(self.key) + len(self.raw or b"")
+        if self.row is not None:
+            held += sum(getsizeof(cell) for cell in self.row.values() if cell is not text)
+        return held
 
 
 SKIP_RECORDS = "--max-errors N skips up to N bad records"
@@ -255,12 +252,15 @@ def text_of(value: object, field: str) -> str:
     """The value of the text field, which must be a string of Unicode characters."""
     if not isinstance(value, str):
         raise Unusable(f"field {field!r} is {_kind(value)}, not a string")
-    _require_unicode(value, field)
+    if not value.isascii():
+        _require_unicode(value, field)
     return value
 
 
 def key_of(value: object, field: str, kind: str, *, may_be_empty: bool = False) -> str:
     """The key that a field holds; Unusable says why it is none."""
+    if isinstance(value, str) and value.isascii() and 0 < len(value) <= MAX_KEY_BYTES:
+        return value
     if value == "" and not may_be_empty:
         whole = "whole " if kind == "column" else ""
         raise Unusable(
@@ -278,13 +278,12 @@ def key_of(value: object, field: str, kind: str, *, may_be_empty: bool = False) 
 
 def _require_unicode(value: str, field: str) -> None:
     # Half of a surrogate pair can be written in JSON and in no UTF-8 file or index.
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise Unusable(
-                f"field {field!r} holds an unpaired surrogate at character {error.start}"
-            ) from None
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise Unusable(
+            f"field {field!r} holds an unpaired surrogate at character {error.start}"
+        ) from None
 
 
 def _kind(value: object) -> str:

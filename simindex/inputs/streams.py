@@ -61,6 +61,14 @@ class Unreadable(Exception):
         self.line = line
 
 
+class _Damaged(Exception):
+    """Compressed bytes are not what they should be."""
+
+
+BROKEN_OFF = EOFError, zlib.error, _Damaged, OSError
+"""What reading of a stream raises where its bytes end or break off."""
+
+
 @contextmanager
 def open_bytes(
     path: str, read: Callable[[int], None] | None = None, *, stdin_copy: Path | None = None
@@ -147,18 +155,22 @@ def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
     Only ``\\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """
     number = 0
-    while True:
-        number += 1
-        line = _reading(lambda: stream.readline(limit + 1), number)
-        if not line:
-            return
-        if len(line) <= limit or line.endswith(b"\n"):
-            yield number, line
-            continue
-        yield number, None
-        rest = b" "
-        while rest and not rest.endswith(b"\n"):
-            rest = _reading(lambda: stream.readline(1 << 20), number)
+    readline = stream.readline
+    try:
+        while True:
+            number += 1
+            line = readline(limit + 1)
+            if not line:
+                return
+            if len(line) <= limit or line.endswith(b"\n"):
+                yield number, line
+                continue
+            yield number, None
+            rest = b" "
+            while rest and not rest.endswith(b"\n"):
+                rest = readline(1 << 20)
+    except BROKEN_OFF as error:
+        raise _unreadable(error, number) from error
 
 
 def whole(stream: BinaryIO, limit: int) -> bytes:
@@ -212,12 +224,16 @@ def decoded(data: bytes) -> str:
 def _reading(call: Callable[[], bytes], line: int | None) -> bytes:
     try:
         return call()
-    except EOFError as error:
-        raise Unreadable(f"truncated: {error}", line) from error
-    except (zlib.error, gzip.BadGzipFile, _Damaged) as error:
-        raise Unreadable(f"damaged compressed data: {error}", line) from error
-    except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror or error}", line) from error
+    except BROKEN_OFF as error:
+        raise _unreadable(error, line) from error
+
+
+def _unreadable(error: Exception, line: int | None) -> Unreadable:
+    if isinstance(error, EOFError):
+        return Unreadable(f"truncated: {error}", line)
+    if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+        return Unreadable(f"cannot be read: {error.strerror or error}", line)
+    return Unreadable(f"damaged compressed data: {error}", line)
 
 
 def _compression_of_bytes(stream: Any) -> str:
@@ -237,10 +253,6 @@ def _decompressed(file: Any, compression: str) -> BinaryIO:
     if compression:
         return io.BufferedReader(_StreamsReader(file, compression), 1 << 16)
     return cast(BinaryIO, file)
-
-
-class _Damaged(Exception):
-    """Compressed bytes are not what they should be."""
 
 
 def _decompressor_of_xz() -> Any:

@@ -30,6 +30,7 @@ from simindex.planning.planner import (
     TopPlan,
     check_count,
     combined,
+    facts_of,
     plan_tables,
     plan_top,
     scan_top,
@@ -93,6 +94,19 @@ class TablePlans:
         return known
 
 
+def _is_known(table: Table, known: Known) -> bool:
+    """Whether there is a plan of a table, or of its size, which it then has."""
+    if table in known:
+        return True
+    found = None
+    if surveys.finds_nothing(table):
+        found = known.get(facts_of(table, {}))
+    if found is None:
+        return False
+    known[table] = found
+    return True
+
+
 class Plans:
     """Of one handle, for rows within h; safe from many threads."""
 
@@ -151,7 +165,7 @@ class Plans:
         if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
             calibration = self._calibrated(snapshot, h, weights)
         known_plans = self._tables.known(asked, (methods, designs, calibration))
-        fresh = [table for table in tables if table not in known_plans]
+        fresh = [table for table in tables if not _is_known(table, known_plans)]
         if fresh:
             found = surveys.within(fresh, methods, h, needed=method != "auto")
             plan_tables(

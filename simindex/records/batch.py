@@ -22,6 +22,15 @@ from simindex.errors import InvalidBatch
 from simindex.options import MAX_KEY_BYTES
 from simindex.records import arrow, columns
 
+MAX_UTF8_BYTES = 4
+"""Of a character."""
+
+CHECKED_ROWS = 65_536
+"""Rows of weights looked at together: the temporary of a million would be 64 MB."""
+
+MANY_KEYS = 16
+"""Fewer are looked at one by one, which takes less time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -300,6 +309,8 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
             f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n
         )
     kind = bytes if listed and isinstance(listed[0], bytes) else str
+    if len(listed) >= MANY_KEYS and _all_fit(listed, kind):
+        return listed
     for row, key in enumerate(listed):
         if type(key) is not kind:
             if not isinstance(key, kind):
@@ -320,6 +331,21 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
     return listed
 
 
+def _all_fit(listed: list[Any], kind: type) -> bool:
+    """Whether it is clear at once that all keys are of one kind and can be stored."""
+    if not {kind}.issuperset(map(type, listed)):
+        return False
+    if max(map(len, listed), default=0) > MAX_KEY_BYTES // MAX_UTF8_BYTES:
+        return False
+    if kind is bytes or all(map(str.isascii, listed)):
+        return True
+    try:
+        "".join(listed).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _utf8_bytes(key: str, row: int) -> int:
     """Length of a key as it is stored."""
     try:
@@ -335,8 +361,13 @@ def _utf8_bytes(key: str, row: int) -> int:
 
 
 def _as_weights(weights: Any, rows: U64) -> F32:
-    array = as_array(weights, "weights")
     expected = (len(rows), rows.shape[1] * 64)
+    if (
+        type(weights) is np.ndarray and weights.dtype == np.float32 and weights.shape == expected
+        and len(rows) <= CHECKED_ROWS and weights.flags.carray and np.isfinite(weights).all()
+    ):
+        return weights  # as a recipe makes them
+    array = as_array(weights, "weights")
     if array.dtype.kind not in "fiu":
         raise InvalidBatch(
             f"weights are {array.dtype}, not float32", found=str(array.dtype), expected="float32"
@@ -355,10 +386,9 @@ def _as_weights(weights: Any, rows: U64) -> F32:
 
 
 def _all_finite(array: F32) -> bool:
-    # In slices: the temporary of one isfinite over a million rows would be 64 MB.
     return all(
-        bool(np.isfinite(array[start : start + 65_536]).all())
-        for start in range(0, len(array), 65_536)
+        bool(np.isfinite(array[start : start + CHECKED_ROWS]).all())
+        for start in range(0, len(array), CHECKED_ROWS)
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import F32, F64, I64, U32, U64
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.batch import Batch, Skipped, as_keys
+from simindex.records.batch import Batch, Skipped
 from simindex.simhash import words
 from simindex.simhash.features import (
     THREADED_TEXTS,
@@ -215,7 +215,7 @@ def batched(
     batch = Batch(
         made.fingerprints,
         ids=ids,
-        keys=None if keys is None else as_keys(keys, None),
+        keys=keys,
         weights=made.weights,
         recipe=recipe,
         features=np.minimum(features, counted) if counted else None,

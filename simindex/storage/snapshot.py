@@ -256,41 +256,43 @@ def _take(
     catalog: Catalog, folder: SegmentFolder, options: IndexOptions, options_checksum: int | None,
     before: Snapshot | None,
 ) -> Snapshot:
-    segments: dict[str, Segment] = {}
-    waiting: dict[str, tuple[Table, Reservoir]] = {}
-    same: dict[str, int] = {}
-    dead: Deletions | None = None
-    decoded: dict[Run, Tombstones] = {}
-    known: SealedHead | None = None
+    known = None if before is None else SealedHead(before.value, before.head)
+    waiting: dict[Run, tuple[Table, Reservoir]] = {}
     if before is not None:
-        known = SealedHead(before.value, before.head)
-        segments = {segment.name: segment for segment in before.segments}
-        pairs = zip(before.pending, before.samples, strict=True)
-        waiting = {table.name: (table, sample) for table, sample in pairs}
-        same = before.head.segments
-        decoded = dict(zip(before.head.tombstones, before.tombstones.runs, strict=True))
+        waiting = dict(zip(
+            before.head.pending, zip(before.pending, before.samples, strict=True), strict=True
+        ))
+    dead: Deletions | None = None
+    records: list[SegmentRecord] = []
+    decoded: dict[Run, Tombstones] = {}
     with catalog.reading() as reading:
         value, head = reading.head(known)
         if options_checksum is not None and head.values.get("options") != options_checksum:
             raise OtherOptions
         if before is not None and value == before.value:
             return before
-        # A segment that was given other structures has its old name and another record.
-        records = [
-            reading.segment(head, name) for name, crc in head.segments.items()
-            if name not in segments or same.get(name) != crc
+        if before is None or head.segments != before.head.segments:
+            # A segment that was given other structures has its old name and another record.
+            opened = {} if before is None else {
+                segment.name: before.head.segments[segment.name] for segment in before.segments
+            }
+            records = [
+                reading.segment(head, name) for name, crc in head.segments.items()
+                if opened.get(name) != crc
+            ]
+        pending = [
+            waiting.get(run) or decode_pending(
+                f"pending run {run.number}", reading.run("pending", run), rows=run.rows,
+                words=options.words, keyed=folder.keyed, horizon=run.horizon,
+            )
+            for run in head.pending
         ]
-        runs: list[tuple[Table, Reservoir]] = []
-        for run in head.pending:
-            name = f"pending run {run.number}"
-            runs.append(waiting.get(name) or decode_pending(
-                name, reading.run("pending", run), rows=run.rows, words=options.words,
-                keyed=folder.keyed, horizon=run.horizon,
-            ))
         if before is not None and head.tombstones == before.head.tombstones:
             dead = before.tombstones
         else:
-            dead = None
+            if before is not None:
+                runs = before.tombstones.runs
+                decoded = dict(zip(before.head.tombstones, runs, strict=True))
             for run in head.tombstones:
                 if run not in decoded and not run.file:
                     decoded[run] = Tombstones.decode(
@@ -304,16 +306,28 @@ def _take(
                     footer_checksum=run.checksum,
                 )
         dead = Deletions([decoded[run] for run in head.tombstones])
-    if len(records) > 1:
-        ask_ahead([folder.directory / name for record in records for name in record.files])
-    segments |= {record.name: _opened(catalog, folder, record) for record in records}
     snapshot = Snapshot(
-        catalog, value, head, tuple(segments[name] for name in head.segments),
-        tuple(table for table, _ in runs), dead, tuple(sample for _, sample in runs), options,
+        catalog, value, head, _segments(catalog, folder, head, records, before),
+        tuple(table for table, _ in pending), dead, tuple(sample for _, sample in pending),
+        options,
     )
     if before is not None:
         snapshot.keep(before)
     return snapshot
+
+
+def _segments(
+    catalog: Catalog, folder: SegmentFolder, head: Head, new: Sequence[SegmentRecord],
+    before: Snapshot | None,
+) -> tuple[Segment, ...]:
+    """The segments that the head names: those of `before`, and the new ones."""
+    if before is not None and head.segments == before.head.segments:
+        return before.segments
+    if len(new) > 1:
+        ask_ahead([folder.directory / name for record in new for name in record.files])
+    segments = {} if before is None else {one.name: one for one in before.segments}
+    segments |= {record.name: _opened(catalog, folder, record) for record in new}
+    return tuple(segments[name] for name in head.segments)
 
 
 def _opened(catalog: Catalog, folder: SegmentFolder, record: SegmentRecord) -> Segment:

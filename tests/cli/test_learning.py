@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import pytest
 
 import simindex
 from simindex.cli import learning
+from simindex.inputs.formats import FORMATS
+from simindex.inputs.jsonl import read_jsonl
 from simindex.simhash.weighting import WEIGHTINGS
 
 Run = Callable[..., Any]
@@ -70,6 +73,40 @@ def test_files_are_learned_from_whole_by_default(run: Run, stored: Path, weighti
     assert "word weights learned from 40 documents, all of the inputs\n" in built.stderr
     assert recipe_of() == fitted(TEXTS, weighting)
     assert exported(run) == expected(fitted(TEXTS, weighting), TEXTS)
+
+
+@pytest.mark.parametrize(("most_bytes", "readings"), [(1 << 20, 1), (3000, 2)])
+@pytest.mark.parametrize("mark", [(), ("--mark",)])
+def test_files_whose_texts_can_be_held_are_read_once(
+    run: Run, stored: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, readings: int,
+    mark: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(learning, "MOST_HELD_BYTES", most_bytes)
+    opened = []
+
+    def read_stored(stream: Any, source: Any) -> Any:
+        opened.append(source.path)
+        return read_jsonl(stream, source)
+
+    monkeypatch.setitem(FORMATS, "jsonl", replace(FORMATS["jsonl"], read=read_stored))
+    built = run("dedup", stored, "--index", "i.sim", *TFIDF, *mark)
+    assert opened == [str(stored)] * readings
+    assert "word weights learned from 40 documents, all of the inputs\n" in built.stderr
+    assert recipe_of() == fitted(TEXTS)
+    lines = [json.loads(line) for line in built.stdout.splitlines()]
+    assert [{"id": one["id"], "text": one["text"]} for one in lines] == RECORDS
+    assert exported(run) == expected(fitted(TEXTS), TEXTS)
+
+
+def test_a_bad_record_counts_once_whether_texts_are_held_or_not(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "b.jsonl").write_text(LINES + "oops\n")
+    for most_bytes in (1 << 20, 3000):
+        monkeypatch.setattr(learning, "MOST_HELD_BYTES", most_bytes)
+        made = run("build", f"{most_bytes}.sim", "b.jsonl", *TFIDF, "--max-errors", 1, "--json")
+        assert json.loads(made.stdout)["bad_records"] == 1
+        assert made.stderr.count("b.jsonl:41") == 1
 
 
 def test_a_sample_is_chosen_by_key(run: Run, stored: Path) -> None:

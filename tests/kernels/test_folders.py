@@ -9,7 +9,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "simindex" / "_kernels" / "src"
 
 FOLDERS = (
     "cpu", "bits", "simhash", "storage", "methods", "methods/probe", "methods/scan",
-    "methods/issl", "pairs", "bind",
+    "methods/issl", "pairs", "inputs", "bind",
 )
 """Lowest first: a file includes those of its own folder and of the ones before it."""
 

@@ -140,6 +140,7 @@ class Interrupt:
 
     def during(self, work: Callable[[], object]) -> None:
         """Does some work; what comes of the interrupt is dropped."""
+        gc.disable()  # what it would free is of work before, and Python drops what comes there
         sys.settrace(self)
         try:
             work()
@@ -147,6 +148,7 @@ class Interrupt:
             pass
         finally:
             sys.settrace(None)
+            gc.enable()
 
 
 def settled(path: Path) -> list[str]:

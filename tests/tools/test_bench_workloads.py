@@ -443,6 +443,29 @@ def test_ingest_marks_every_copy(tmp_path: Path) -> None:
         assert marked == int(copies[0]) + int(edits[0])  # no two made-up originals are near
 
 
+def test_formats_are_built_beside_what_bounds_them(tmp_path: Path) -> None:
+    pytest.importorskip("fastwarc", reason="the extra web is not installed")
+    pytest.importorskip("pyarrow", reason="the extra arrow is not installed")
+    pytest.importorskip("resiliparse", reason="the extra web is not installed")
+    pages = tmp_path / "data" / "html"
+    pages.mkdir(parents=True)
+    (pages / "a.html").write_text("<html><body><p>one page of a few words</p></body></html>")
+    zstandard = pytest.importorskip("zstandard", reason="the extra zst is not installed")
+    record = json.dumps({"path": "a", "seq": 0, "text": "some words of a page " * 100})
+    (tmp_path / "data" / "peps.jsonl.zst").write_bytes(zstandard.compress(f"{record}\n".encode()))
+    _, measured = bench(
+        "formats", "--rows", "40", "--repeat", "1", "--data", str(tmp_path / "data"),
+        into=tmp_path / "a.json",
+    )
+    told = {one["workload"]: (one["rows"], one["unit"]) for one in measured[::3]}
+    assert told["html, one core to an index"] == (6000, "documents/s")
+    assert [one["unit"] for one in measured] == [
+        "documents/s", "documents/s", "times", "documents/s", "documents/s", "documents/s", "times"
+    ]
+    for built, bound, share in (measured[:3], measured[4:]):
+        assert share["median"] == pytest.approx(built["median"] / bound["median"])
+
+
 def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:
     _, measured = bench("text-bounds", "--rows", "50", into=tmp_path / "a.json")
     at = {one["workload"].removeprefix("text-bounds: "): one["median"] for one in measured}
@@ -733,12 +756,13 @@ def test_limits_measures_its_cliffs(tmp_path: Path) -> None:
         for option in ("--cliff", name)
     ]
     _, measured = bench("limits", "--rows", "20000", *chosen, into=tmp_path / "a.json")
-    assert [(one["workload"], one["rows"], one["unit"]) for one in measured[:6]] == [
+    assert [(one["workload"], one["rows"], one["unit"]) for one in measured[:7]] == [
         ("commit of one deletion", 20_000, "ms"), ("a reader's next query", 20_000, "ms"),
         ("the first batches of keys", 4_000, "k/s"), ("replacing them again", 4_000, "k/s"),
-        ("first query after a commit", 4_000, "µs"), ("another query", 4_000, "µs"),
+        ("first query after a commit", 4_000, "µs"),
+        ("another, after a commit elsewhere", 4_000, "µs"), ("another, at once", 4_000, "µs"),
     ]
-    assert {one["workload"] for one in measured[6:]} == {
+    assert {one["workload"] for one in measured[7:]} == {
         "0 shared bits", "24 shared bits", "100 templates: find_all, collapse_equal",
         "100 templates: find_clusters", "256 bits: within 31 bits", "256 bits: the 10 nearest",
         "segments h=3", "segments h=6", "segments, one query h=3", "segments h=3, to compacted",

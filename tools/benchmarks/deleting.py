@@ -94,29 +94,40 @@ def replaced(options: Namespace, directory: Path, watch: Stopwatch) -> list[Meas
 
 
 def followed(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
-    """A reader's first query after a commit of one row, and another; six segments in a fifth of
-    --rows rows. Both use processor caches that the commit has filled, and then their own."""
+    """A reader's first query after a commit of one row, and others; six segments in a fifth of
+    --rows rows. A query after a commit of another index has as little of its own in the processor's
+    caches as the first one has, but nothing to follow; the query at once has all of it."""
     clock, rows, path = _clock(watch), options.rows // 5, directory / "followed.sim"
+    apart = directory / "apart.sim"
     rng = np.random.default_rng(options.seed)
     remove(path)
+    remove(apart)
     plain = simindex.IndexOptions(min_merge=0)
-    with simindex.open(path, "c", options=plain) as index, simindex.open(path) as reader:
+    with (
+        simindex.open(path, "c", options=plain) as index, simindex.open(path) as reader,
+        simindex.open(apart, "c", options=plain) as other_index,
+    ):
         for _ in range(6):
             index.append(rng.integers(0, 2**63, rows // 6, dtype=np.uint64))
             index.commit()
         query = rng.integers(0, 2**63, 1, dtype=np.uint64)
-        first, other = [], []
+        first: list[float] = []
+        unmoved: list[float] = []
+        other: list[float] = []
         for _ in range(10 * LOOKED):
-            index.append(rng.integers(0, 2**63, 1, dtype=np.uint64))
-            index.commit()
-            first.append(_timed(clock, lambda: reader.query(query, h=3)))
-            for _ in range(3):
-                again = _timed(clock, lambda: reader.query(query, h=3))
+            for changed, taken in ((index, first), (other_index, unmoved)):
+                changed.append(rng.integers(0, 2**63, 1, dtype=np.uint64))
+                changed.commit()
+                taken.append(_timed(clock, lambda: reader.query(query, h=3)))
+                for _ in range(3):
+                    again = _timed(clock, lambda: reader.query(query, h=3))
             other.append(again)
     remove(path)
+    remove(apart)
     return [
         Measurement("first query after a commit", "simindex", rows, _us(first), "µs"),
-        Measurement("another query", "simindex", rows, _us(other), "µs"),
+        Measurement("another, after a commit elsewhere", "simindex", rows, _us(unmoved), "µs"),
+        Measurement("another, at once", "simindex", rows, _us(other), "µs"),
     ]
 
 

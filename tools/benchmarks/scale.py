@@ -81,8 +81,9 @@ def _measurements(
     disk = built["disk_bytes"] / rows
     yield Measurement(
         "scale build", "simindex", rows, (rows / built["seconds"],), "rows/s", bytes_per_row=disk,
-        notes=f"{built['seconds']:.1f} s, of which {built['left']:.1f} s to close; "
-        f"{built['segments']} segments; peak memory {built['peak_bytes'] / 2**20:,.0f} MiB, "
+        notes=f"{built['seconds']:.1f} s; leaving merges {built['before_leaving']} segments into "
+        f"{built['segments']} in {built['left']:.1f} s; "
+        f"peak memory {built['peak_bytes'] / 2**20:,.0f} MiB, "
         f"{built['own_bytes'] / 2**20:,.0f} MiB of it not of files",
     )
     for h in RADII:

@@ -33,7 +33,10 @@ def kept_option(ctx: click.Context, parameter: click.Parameter, value: str | Non
         return Keep(REPRESENTATIVE)
     keep = keep_option(ctx, parameter, value)
     if keep.policy == "none":
-        raise click.BadParameter("a cluster keeps one document: none is for dedup")
+        raise click.BadParameter(
+            "none is a policy of `simindex dedup`; of each cluster one document is kept: give "
+            "representative, first, longest, newest or highest:FIELD"
+        )
     return keep
 
 

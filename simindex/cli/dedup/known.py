@@ -9,7 +9,6 @@ So a name that nobody gave stands for one record, and a second run finds the nam
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +48,7 @@ def named_apart(
             renamed = True
             keys[row] = name
             place = buffer.places[row]
-            buffer.documents[place] = replace(buffer.documents[place], key=name)
+            buffer.documents[place] = buffer.documents[place]._replace(key=name)
     if renamed:
         batch = simindex.Batch(
             batch.rows, keys=keys, weights=batch.weights, recipe=batch.recipe

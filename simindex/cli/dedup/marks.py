@@ -23,7 +23,8 @@ AUDIT_ENDS = b', "why": '
 """What each line of the audit begins with, and what ends what it is known by."""
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-_UNMARKED = f', "{MARK}": null}}'.encode()
+_MARK = MARK.encode()
+_UNMARKED = b', "%b": null}' % _MARK
 
 
 class Loss(NamedTuple):
@@ -59,16 +60,21 @@ def marked_line(
     document: Document, loss: Loss | None, id_field: str, text_field: str
 ) -> bytes:
     """The same with what it lost to, or null. A line that has a mark is written again."""
-    mark = None if loss is None else {"key": loss.key, "distance": loss.distance}
     line = document.raw
-    if line is None or MARK.encode() in line:
+    if line is None or _MARK in line:
         fields = _fields(document, id_field, text_field)
         if line is None or MARK in fields:
+            mark = None if loss is None else {"key": loss.key, "distance": loss.distance}
             return _dumped({**fields, MARK: mark}) + b"\n"
-    body = line.rstrip()
-    end = line[len(body) :]
-    spliced = _UNMARKED if mark is None else b", " + _dumped({MARK: mark})[1:]
-    return body[:-1] + spliced + (end if end.endswith(b"\n") else end + b"\n")
+    brace = len(line.rstrip()) - 1
+    spliced = _UNMARKED if loss is None else _mark_of(loss)
+    end = line[brace + 1 :]
+    return line[:brace] + spliced + (end if end.endswith(b"\n") else end + b"\n")
+
+
+def _mark_of(loss: Loss) -> bytes:
+    """What is spliced in for the brace."""
+    return b', "%b": {"key": %b, "distance": %d}}' % (_MARK, _dumped(loss.key), loss.distance)
 
 
 def audit_line(document: Document, loss: Loss, h: int) -> bytes:

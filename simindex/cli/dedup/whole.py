@@ -16,7 +16,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -186,7 +185,7 @@ class Ranking:
                 )
             lost_to, distance = int(self._lost_to[place]), int(self._distance[place])
             if place in self._renamed:
-                document = replace(document, key=self._renamed[place])
+                document = document._replace(key=self._renamed[place])
             if self._known and self._known[place]:
                 yield document, Loss(document.key, 0, known=True)
             elif lost_to == NOTHING:

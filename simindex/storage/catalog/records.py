@@ -111,24 +111,31 @@ class Head:
         )
 
     @classmethod
-    def decode(cls, payload: bytes) -> Head:
-        """The head of a payload whose checksum held."""
+    def decode(cls, payload: bytes, before: Head | None = None) -> Head:
+        """The head of a payload whose checksum held; `before`, of an earlier commit, saves time."""
         value = unpack("head", payload)
         try:
             version, (generation, appended, next_run), segments, pending, tombstones, values = value
-            named = dict(segments)
-            if version != 1 or not all(map(NAME.fullmatch, named)):
+            named, told = dict(segments), dict(values)
+            if before is not None and named == before.segments:
+                named = before.segments
+            elif not all(map(NAME.fullmatch, named)):
+                raise ValueError("no name of a segment")
+            if before is not None and told == before.values:
+                told = before.values
+            elif not {str}.issuperset(map(type, told)):
+                raise ValueError("no name of a value")
+            if version != 1 or not {4}.issuperset(map(len, pending)):
                 raise ValueError("not a head of version 1")
-            files = [file for *_, file in (run for run in tombstones if len(run) > 4)]
+            files = [run[4] for run in tombstones if len(run) > 4]
             if not all(map(deletionfile.NAME.fullmatch, files)):
                 raise ValueError("no name of a file of tombstones")
-            if not {4}.issuperset(map(len, pending)):
-                raise ValueError("no pending run")
             waiting, deleted = tuple(starmap(Run, pending)), tuple(starmap(Run, tombstones))
-            told = {str(name): crc for name, crc in values}
             runs = waiting + deleted
-            kinds = (segments, named), (values, told), (runs, {run.number for run in runs})
-            if any(len(given) > len(apart) for given, apart in (*kinds, (files, set(files)))):
+            if (
+                len(segments) > len(named) or len(values) > len(told)
+                or len(runs) > len({run.number for run in runs}) or len(files) > len(set(files))
+            ):
                 raise ValueError("a name twice")
             numbers = chain.from_iterable(run[:4] for run in runs)
             counts(generation, appended, next_run, *named.values(), *told.values(), *numbers)
@@ -353,9 +360,11 @@ class Reading:
     def head(self, known: SealedHead | None = None) -> SealedHead:
         """The head, and the bytes that it is stored as; `known` if it is that, which saves time."""
         value = self._txn.get("head", b"head")
-        if known is not None and value == known.value:
+        if known is None:
+            return SealedHead(value or b"", Head.decode(unseal("head", b"head", value)))
+        if value == known.value:
             return known
-        return SealedHead(value or b"", Head.decode(unseal("head", b"head", value)))
+        return SealedHead(value or b"", Head.decode(unseal("head", b"head", value), known.head))
 
     def value(self, head: Head, name: str) -> bytes | None:
         """A whole value of `meta`, or None if the head names none."""

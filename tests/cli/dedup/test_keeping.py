@@ -119,7 +119,7 @@ def test_only_documents_with_a_near_duplicate_may_be_listed(run: Run, built: Pat
     [
         (["--keep", "longest"], "needs the inputs that the index was built of"),
         (["--keep", "first"], "does not store the order of documents"),
-        (["--keep", "none"], "a cluster keeps one document"),
+        (["--keep", "none"], "none is a policy of `simindex dedup`"),
         (["--keep", "last"], "is no policy: give first, longest"),
         (["--list", "drop"], "--list goes with --keep"),
         (["a.jsonl"], "an INPUT goes with --keep"),

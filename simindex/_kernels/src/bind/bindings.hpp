@@ -22,5 +22,6 @@ void bind_slices(nanobind::module_& m);  // slice lists
 void bind_clusters(nanobind::module_& m);  // groups of near-duplicates
 void bind_issl(nanobind::module_& m);   // search of slice lists
 void bind_arrow(nanobind::module_& m);  // columns for other libraries
+void bind_inputs(nanobind::module_& m);  // what a page of HTML has of tags
 
 }  // namespace simindex

@@ -60,4 +60,5 @@ NB_MODULE(_native, m) {
   simindex::bind_clusters(m);
   simindex::bind_issl(m);
   simindex::bind_arrow(m);
+  simindex::bind_inputs(m);
 }

@@ -1,0 +1,112 @@
+#include "inputs/page_tags.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace simindex {
+namespace {
+
+using Byte = const std::uint8_t*;
+
+constexpr std::array<std::string_view, 13> kFormatting{
+    "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"};
+constexpr std::array<std::string_view, 3> kNested{"div", "article", "ol"};
+constexpr std::size_t kLongestName = 7;
+
+bool is_space(std::uint8_t byte) {
+  return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
+}
+
+bool is_letter(std::uint8_t byte) {
+  const std::uint8_t lower = byte | 0x20;
+  return lower >= 'a' && lower <= 'z';
+}
+
+// Of a name: letters, digits, "_" and what is not ASCII.
+bool is_word(std::uint8_t byte) {
+  return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '_' || byte >= 0x80;
+}
+
+Byte after(Byte at, Byte end, std::uint8_t quote) {
+  const auto* const found =
+      static_cast<Byte>(std::memchr(at, quote, static_cast<std::size_t>(end - at)));
+  return found == nullptr ? end : found + 1;
+}
+
+// Attributes of the tag whose name begins at `at`, up to `most` + 1; `at` is then where it ends.
+std::size_t attributes_of(Byte& at, Byte end, std::size_t most) {
+  while (at != end && !is_space(*at) && *at != '/' && *at != '>') ++at;
+  std::size_t found = 0;
+  while (found <= most) {
+    while (at != end && (is_space(*at) || *at == '/')) ++at;
+    if (at == end || *at == '>') break;
+    ++found;
+    ++at;
+    while (at != end && !is_space(*at) && *at != '/' && *at != '>' && *at != '=') ++at;
+    Byte value = at;
+    while (value != end && is_space(*value)) ++value;
+    if (value == end || *value != '=') continue;
+    at = value + 1;
+    while (at != end && is_space(*at)) ++at;
+    if (at == end) break;
+    if (*at == '"' || *at == '\'') {
+      at = after(at + 1, end, *at);
+    } else {
+      while (at != end && !is_space(*at) && *at != '>') ++at;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+PageTags page_tags(std::span<const std::uint8_t> page, std::size_t most) {
+  PageTags found{0, 0, 0};
+  std::array<std::size_t, kFormatting.size()> open{};
+  std::size_t left = kPasses * page.size();
+  Byte at = page.data();
+  const Byte end = at + page.size();
+  while (at != end) {
+    at = static_cast<Byte>(std::memchr(at, '<', static_cast<std::size_t>(end - at)));
+    if (at == nullptr) break;
+    ++at;
+    const bool closing = at != end && *at == '/';
+    at += closing;
+    if (at == end || !is_letter(*at)) continue;
+    char name[kLongestName];
+    std::size_t length = 0;
+    while (at + length != end && length < kLongestName && is_letter(at[length])) {
+      name[length] = static_cast<char>(at[length] | 0x20);
+      ++length;
+    }
+    const std::string_view named(name, length);
+    const std::uint8_t next = at + length == end ? 0 : at[length];
+    if (is_space(next) || next == '/' || next == '>') {
+      const auto* const known = std::find(kFormatting.begin(), kFormatting.end(), named);
+      if (known != kFormatting.end()) {
+        std::size_t& opened = open[static_cast<std::size_t>(known - kFormatting.begin())];
+        if (!closing) {
+          ++opened;
+        } else if (opened > 0) {
+          --opened;
+        }
+      }
+    }
+    if (closing) continue;
+    if (!is_word(next) && std::find(kNested.begin(), kNested.end(), named) != kNested.end()) {
+      ++found.nested;
+    }
+    if (found.attributes > most) continue;
+    Byte ends = at;
+    found.attributes = std::max(found.attributes, attributes_of(ends, end, most));
+    const auto looked = static_cast<std::size_t>(ends - at);
+    if (looked > left) found.attributes = most + 1;
+    left -= std::min(left, looked);
+  }
+  for (const std::size_t opened : open) found.unclosed += opened;
+  return found;
+}
+
+}  // namespace simindex

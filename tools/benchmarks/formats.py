@@ -1,0 +1,176 @@
+"""What people have, read into a committed index, beside what bounds it.
+
+    html      pages of a folder, on one core           resiliparse's extraction alone, of the same
+    wet       texts of an archive, .warc.wet.gz        the goal of 20,000 documents/s
+    parquet   a column of texts                        word weights and fingerprints alone
+
+`simindex build` runs in a process of its own, from its start to its end. A bound is timed in a
+process of its own, without its start, of bytes and texts that are in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import zlib
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.building import remove
+from benchmarks.report import Measurement
+from benchmarks.stopwatch import Stopwatch, in_fresh_process, say
+from benchmarks.texts import documents
+
+PAGES = 6000
+"""Of HTML: those of --data again and again, each under a name of its own."""
+
+DISTINCT = 25_000
+"""Texts of 300 words; more documents are these with a number each."""
+
+
+def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
+    """One format after the other."""
+    texts = _many(documents(options.data, min(options.rows, DISTINCT), options.seed).texts,
+                  options.rows)
+    given = {
+        "wet": _archive(texts, directory / "texts.warc.wet.gz"),
+        "parquet": _column(texts, directory / "texts.parquet"),
+    }
+    measured: list[Measurement] = []
+    pages = [] if options.data is None else sorted((options.data / "html").rglob("*.html"))
+    if pages:
+        folder = _folder(pages, directory / "pages")
+        bound = in_turn(watch, folder, directory, cores=1, bound="extract-pages")
+        measured += _told("html, one core", PAGES, bound, "of extraction alone")
+    for name, path in given.items():
+        bound = in_turn(
+            watch, path, directory, cores=len(machine.CORES),
+            bound="fingerprint-column" if name == "parquet" else None,
+        )
+        measured += _told(name, len(texts), bound, "of fingerprints alone")
+    return measured
+
+
+Seconds = dict[str, list[float]]
+
+
+def in_turn(
+    watch: Stopwatch, source: Path, directory: Path, *, cores: int, bound: str | None
+) -> Seconds:
+    """Seconds of builds and, if there is one, of what bounds them, one after the other."""
+    spent: Seconds = {"build": [], "bound": []}
+    for repetition in range(watch.repeat + 1):
+        with machine.on_every_core():
+            os.sched_setaffinity(0, sorted(machine.CORES)[-cores:])
+            built = _build(source, directory / "formats.sim")
+            alone = 0.0
+            if bound is not None:
+                alone = in_fresh_process(bound, path=str(source))["seconds"]
+        say(f"  {source.name}: {built:.2f} s, alone {alone:.2f} s")
+        if repetition:
+            spent["build"].append(built)
+            if bound is not None:
+                spent["bound"].append(alone)
+    return spent
+
+
+def _build(source: Path, index: Path) -> float:
+    remove(index)
+    # -P: the installed package, not the sources in the current folder.
+    command = [sys.executable, "-P", "-m", "simindex", "build", str(index), str(source), "--quiet"]
+    start = time.perf_counter()
+    subprocess.run(command, check=True)
+    seconds = time.perf_counter() - start
+    remove(index)
+    return seconds
+
+
+def _told(name: str, n: int, spent: Seconds, of: str) -> Iterator[Measurement]:
+    rates = tuple(n / seconds for seconds in spent["build"])
+    yield Measurement(f"{name} to an index", "simindex build", n, rates, "documents/s")
+    if spent["bound"]:
+        alone = tuple(n / seconds for seconds in spent["bound"])
+        yield Measurement(f"{name}, {of}", "bound", n, alone, "documents/s")
+        pairs = zip(spent["build"], spent["bound"], strict=True)
+        shares = tuple(bound / built for built, bound in pairs)
+        yield Measurement(f"{name}, {of}", "simindex build", n, shares, "times")
+
+
+def _many(texts: list[str], rows: int) -> list[str]:
+    """So many of them, in turn, each with its number."""
+    return [f"{texts[row % len(texts)]} {row}" for row in range(rows)]
+
+
+def _folder(pages: list[Path], folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(PAGES):
+        page = pages[number % len(pages)]
+        (folder / f"{number:06d}.html").write_bytes(page.read_bytes())
+    return folder
+
+
+def _archive(texts: Iterable[str], path: Path) -> Path:
+    """Records of converted pages, each a member of its own, as crawlers publish them."""
+    with path.open("wb") as file:
+        for number, text in enumerate(texts):
+            block = text.encode()
+            head = (
+                "WARC/1.0\r\nWARC-Type: conversion\r\n"
+                f"WARC-Target-URI: https://example.org/{number}\r\n"
+                "WARC-Date: 2026-01-01T00:00:00Z\r\n"
+                f"WARC-Record-ID: <urn:uuid:{number:032x}>\r\n"
+                f"Content-Type: text/plain\r\nContent-Length: {len(block)}\r\n\r\n"
+            )
+            made = zlib.compressobj(6, zlib.DEFLATED, 31)
+            file.write(made.compress(head.encode() + block + b"\r\n\r\n") + made.flush())
+    return path
+
+
+def _column(texts: list[str], path: Path) -> Path:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    ids = [f"document-{number}" for number in range(len(texts))]
+    parquet.write_table(pa.table({"id": ids, "text": texts}), path)
+    return path
+
+
+# -- what bounds them, in processes of their own ---------------------------------------------------
+
+
+def extract_pages(path: str) -> dict[str, Any]:
+    """Texts of all pages of a folder, by resiliparse alone."""
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+    from resiliparse.parse.html import HTMLTree
+
+    pages = [file.read_bytes() for file in sorted(Path(path).iterdir())]
+
+    def extract() -> None:
+        for data in pages:
+            page = bytes_to_str(data, detect_encoding(data, from_html_meta=True) or "utf-8")
+            extract_plain_text(HTMLTree.parse(page), main_content=True)
+
+    return {"seconds": _seconds(extract)}
+
+
+def fingerprint_column(path: str) -> dict[str, Any]:
+    """Word weights and fingerprints of all texts of a Parquet file, which are in memory."""
+    from pyarrow import parquet
+
+    import simindex
+
+    texts = parquet.read_table(path)["text"].to_pylist()
+    recipe = simindex.Recipe(ngram=1, weighting="balanced-tfidf")
+    return {"seconds": _seconds(lambda: recipe.fit(texts).batch(texts))}
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
