@@ -22,9 +22,10 @@ from simindex.cli.chunks import characters_of, chunks, read_ahead
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
+from simindex.inputs import Document
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document
+    pass
 
 FIRST_DOCUMENTS = 10_000
 """Documents of a stream that idf is learned from, unless told otherwise."""

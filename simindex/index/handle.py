@@ -59,8 +59,8 @@ class Handle:
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
     ) -> None:
         self.path = path
-        self.closed: bool = True
-        self._ended = True
+        self.closed: bool
+        self.closed = self._ended = True
         self._pid = os.getpid()
         self.lock: RLock = RLock()
         self.turns: Turns = Turns()
@@ -90,8 +90,8 @@ class Handle:
         try:
             with translated(path, writable):
                 uuid, lease = leased(path, writable=writable)
-            self.lease: Lease = lease
-            catalog = Catalog(lease.environment)
+            self.lease: Lease
+            self.lease, catalog = lease, Catalog(lease.environment)
             with translated(path, writable):
                 found = described(catalog, index=uuid)
                 if options is not None:
