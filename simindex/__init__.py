@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from simindex.records.reports import (
         Audit,
+        BackupReport,
         Compaction,
         Finding,
         Hot,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "BackupReport",
     "Batch",
     "Calibration",
     "ClosedIndex",
@@ -164,7 +166,8 @@ _HOMES = {
         "CollapsedPairs", "EqualRows", "Pair", "Pairs", "RotationPairs", "RotationStats",
     ),
     "records.reports": (
-        "Audit", "Compaction", "Finding", "Hot", "IndexStats", "RepairReport", "Skew", "SpotCheck",
+        "Audit", "BackupReport", "Compaction", "Finding", "Hot", "IndexStats", "RepairReport",
+        "Skew", "SpotCheck",
     ),
     "repair.rebuild": ("repair",),
     "simhash.document_frequencies": ("DocumentFrequencies",),

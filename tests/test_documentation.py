@@ -240,7 +240,9 @@ def test_the_api_page_has_the_docstrings_of_today() -> None:
     assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), stale
 
 
-SHARED_OPTIONS = {"--help", "--json", "--quiet", "--distance", "--threads"}
+SHARED_OPTIONS = {
+    "--help", "--json", "--quiet", "--distance", "--threads", "--output", "--out", "--wait",
+}
 """Options that cli.md describes once, for all commands."""
 
 

@@ -45,10 +45,13 @@ LAYERS: tuple[str, ...] = (
     "pairs",
     "repair",
     "writing",
+    "backup",
     "index",
     "",  # simindex itself: what users import
     "compat",
     "inputs",
+    "outputs",
+    "integrations",
     "cli",
     "cli/dedup",
     "cli/commands",
@@ -57,10 +60,13 @@ LAYERS: tuple[str, ...] = (
 )
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
-EDGES = frozenset({"inputs", "cli", "cli/dedup", "cli/commands", "cli/__init__", "__main__"})
+EDGES = frozenset({
+    "inputs", "outputs", "integrations", "cli", "cli/dedup", "cli/commands", "cli/__init__",
+    "__main__",
+})
 """Where files are written that are not part of an index."""
 
-NEVER_STORAGE = frozenset({"inputs", "bits", "simhash"})
+NEVER_STORAGE = frozenset({"inputs", "outputs", "bits", "simhash"})
 
 MOST_AT_THE_TOP = 8
 """Modules beside the folders."""

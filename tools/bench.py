@@ -37,6 +37,7 @@ WORKLOADS = {
     "topk": (1_000_000, "the 10 nearest of 1024-bit signatures: scan, slice lists, graph indexes"),
     "build-fingerprints": (10_000_000, "append with ids, commit, compact"),
     "append-batches": (20_000_000, "append and commit 100,000 rows at a time; --plot FILE"),
+    "backup": (60_000_000, "a new backup, and one after a commit, on one file system; 4 GB"),
     "limits": (5_000_000, "where cost may jump as work grows; --cliff"),
     "scale": (100_000_000, "1, 3, 10, 30 and 100 M rows, up to --rows: build, query, open; 13 GB"),
     "open": (60_000_000, "open and first query in a fresh process"),
@@ -56,6 +57,7 @@ def workload(name: str) -> Workload:
     from benchmarks import (
         appending,
         assumed,
+        backing,
         batches,
         building,
         exact,
@@ -95,6 +97,7 @@ def workload(name: str) -> Workload:
         "topk": topk.topk,
         "build-fingerprints": building.build_fingerprints,
         "append-batches": appending.append_batches,
+        "backup": backing.backup,
         "limits": limits.limits,
         "scale": scale.scale,
         "open": building.open_large,

@@ -37,7 +37,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Reports": (
         "IndexStats", "Compaction", "Skew", "Hot", "Audit", "SpotCheck", "Calibration", "Machine",
-        "Explanation", "TopExplanation", "Finding", "RepairReport",
+        "Explanation", "TopExplanation", "Finding", "RepairReport", "BackupReport",
     ),
     "Errors": (
         "SimindexError", "InvalidOption", "InvalidBatch", "RecipeMismatch", "InvalidInput",

@@ -28,6 +28,7 @@ TRIALS: dict[str, tuple[int, str]] = {
     "damage": (20_000, "every kind of file damaged in every kind of way"),
     "bits": (800_000, "every single-bit error in live bytes is found by check"),
     "model": (100_000, "steps of random use, compared with a list of rows"),
+    "backups": (2_000, "stops of a backup, and power cuts; a tenth as many beside a writer"),
     "interrupts": (150_000, "lines of each public call at which Ctrl-C or an alarm ends it"),
     "recovery": (20, "opens of 1,000 segments after a kill, in a second each"),
 }

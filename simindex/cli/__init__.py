@@ -24,10 +24,12 @@ from pathlib import Path
 from simindex.cli.app import WRONG_CALL, program
 
 COMMANDS = (
+    "backup",
     "build",
     "check",
     "clusters",
     "compact",
+    "completion",
     "dedup",
     "delete",
     "demo",

@@ -21,9 +21,10 @@ import click
 
 import simindex
 from simindex.cli import mistyped
-from simindex.cli.console import as_json_line, shown
+from simindex.cli.console import shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
+from simindex.outputs.columns import as_json_line
 from simindex.storage.files.refusals import NO_SPACE
 
 NOTHING_TO_DO = 1

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simindex.cli.contents import Contents
     from simindex.cli.progress import Progress
     from simindex.cli.pruning import Pruning
+    from simindex.cli.turn import Turn
 
 EXISTING = {
     "replaced": "replaced {0} that {1} had",
@@ -51,6 +52,7 @@ class Run:
     on_existing: Choice
     quiet: bool
     pruning: Pruning | None
+    turn: Turn
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
@@ -109,7 +111,7 @@ class Run:
 
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:
-            return simindex.open(self.place, "w")
+            return self.turn.open(self.place)
         stored = simindex.IndexOptions(**options)
         self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
         self.inode = self.place.stat()

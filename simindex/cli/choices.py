@@ -126,7 +126,7 @@ index_argument: Option = click.argument(
 )
 
 inputs_argument: Option = click.argument(
-    "inputs", metavar="[INPUT]...", nargs=-1,
+    "inputs", metavar="[INPUT]...", nargs=-1, type=click.Path(),
     callback=lambda _ctx, _parameter, names: expanded(names),
 )
 

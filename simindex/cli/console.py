@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from simindex.outputs.columns import as_json_line, encodable
+
 if TYPE_CHECKING:
     from simindex.records.reports import Audit, Compaction, SpotCheck
-
-_HALVES = re.compile("[\ud800-\udfff]")
-"""Of surrogate pairs: Python has one for each byte of a path that is not UTF-8."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -24,16 +22,6 @@ MEASURING = "measuring this machine, which takes about ten seconds, or twice tha
 def emit(record: dict[str, Any]) -> None:
     """One JSON object on one line of standard output."""
     click.echo(as_json_line(record))
-
-
-def as_json_line(record: dict[str, Any]) -> str:
-    """A JSON object without a line end."""
-    return encodable(json.dumps(record, ensure_ascii=False, separators=(", ", ": ")))
-
-
-def encodable(text: str) -> str:
-    """A text that UTF-8 can hold, as JSON escapes it: paths may have bytes that are not UTF-8."""
-    return text if text.isascii() else _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def say(sentence: object) -> None:
@@ -54,11 +42,6 @@ def cell(value: object) -> str:
         return text
     text = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
     return encodable(text.replace("\r", "\\r"))
-
-
-def key_text(key: str | bytes | None) -> str | None:
-    """A stored key as text; bytes that are not UTF-8 become ``\\xNN``."""
-    return key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else key
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -16,16 +16,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simindex.cli.chunks import characters_of, chunks, read_ahead
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
 from simindex.inputs import Document
-
-if TYPE_CHECKING:
-    pass
 
 FIRST_DOCUMENTS = 10_000
 """Documents of a stream that idf is learned from, unless told otherwise."""
@@ -121,8 +118,9 @@ def learned_from_sample(
                         slim = _slim(document, printed)
                         held_bytes += slim.held_bytes
                         held.append(slim)
-                    name = document.place if document.numbered else document.key
-                    if fraction == 1 or in_sample(name, fraction):
+                    if fraction == 1 or in_sample(
+                        document.place if document.numbered else document.key, fraction
+                    ):
                         chosen += 1
                         yield document.text
                 if held_bytes > MOST_HELD_BYTES:

@@ -44,6 +44,8 @@ _INDEX_FIRST = "the index is the first argument, as in `simindex build INDEX INP
 
 ELSEWHERE_OF = {
     "build": dict.fromkeys(("-o", "--out", "--output", "--output-file"), _INDEX_FIRST),
+    "export": {"--format": "--output names the format of results"},
+    "merge": {"--output": "the new index is named with -o, or --out"},
 }
 
 NEVER = {"--overwrite", "--prune", "--apply"}

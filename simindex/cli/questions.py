@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
-from simindex.cli.console import key_text, say
+from simindex.cli.console import say
 from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
+from simindex.outputs.columns import key_text
 from simindex.simhash.contrast import LEARNED, contrast
 
 if TYPE_CHECKING:

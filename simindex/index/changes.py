@@ -59,7 +59,7 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 """After so many slow calls in a row, so many fingerprint and ask their documents before their turn.
 """
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class _Asked(NamedTuple):
@@ -84,6 +84,7 @@ class Changes:
         self.handle = handle
         self._deadline = Deadline(self._commit_added)
         self._settling = Settling(handle)
+        self._seen = handle.counts.seen_or_add
         self._slow = self._apart = 0
         """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
 
@@ -115,9 +116,12 @@ class Changes:
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
                 committer = writer.committer
-                return committer.admitted(
+                ids = committer.admitted(
                     checked, options, lambda batch: writer.given_space(committer.append, batch)
                 )
+                tally = self.handle.counts.append
+                tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
+                return ids
 
     def replace(self, batch: Batch) -> U64:
         """See `Index.replace`."""
@@ -131,9 +135,12 @@ class Changes:
                 )
             with WritingCall(self.handle, "replace") as writer:
                 committer = writer.committer
-                return committer.admitted(
+                ids = committer.admitted(
                     checked, options, lambda batch: writer.given_space(committer.replace, batch)
                 )
+                tally = self.handle.counts.replace
+                tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
+                return ids
 
     def delete(self, ids: Any, keys: Any) -> int:
         """See `Index.delete`."""
@@ -145,7 +152,10 @@ class Changes:
             checked_ids, checked_keys = checked_names(ids, keys, self._options)
             with WritingCall(self.handle, "delete") as writer:
                 names = writer.committer.waiting.names(checked_ids, checked_keys)
-                return writer.committer.delete(names)
+                gone = writer.committer.delete(names)
+                tally = self.handle.counts.delete
+                tally.calls, tally.found = tally.calls + 1, tally.found + gone
+                return gone
 
     def commit(self) -> None:
         """See `Index.commit`."""
@@ -240,6 +250,9 @@ class Changes:
                     if foreseen(error) and not committer.waiting.empty:
                         committer.discard()
                     raise
+                tally = self.handle.counts.ingest
+                tally.calls, tally.asked = tally.calls + 1, tally.asked + len(checked)
+                tally.found, tally.added = tally.found + len(found), tally.added + len(ids)
                 return found
 
     def seen_or_add(
@@ -309,6 +322,9 @@ class Changes:
                     add(document)
                 if committer.recent.due_at < inf:
                     self._deadline.expect(committer.recent.due_at)
+                self._seen.added += 1
+            else:
+                self._seen.found += 1
             return found
 
     def _commit_added(self) -> None:

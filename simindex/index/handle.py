@@ -26,6 +26,7 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
+from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.query.answerer import Answerer
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["r", "w", "c", "n"]
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
@@ -62,8 +63,8 @@ class Handle:
         self.closed: bool
         self.closed = self._ended = True
         self._pid = os.getpid()
-        self.lock: RLock = RLock()
-        self.turns: Turns = Turns()
+        self.lock, self.turns = RLock(), Turns()
+        self.counts = Counts()
         self.writer: Writer | None = None
         self.last_change: float = 0.0
         """Time of `monotonic` at which a call that changes the index has ended."""

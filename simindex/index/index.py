@@ -11,6 +11,7 @@ call follows new commits by itself.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.query.asked import Asked, asked
 from simindex.records.batch import Batch
+from simindex.records.matches import NO_NEIGHBOUR
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, typed
 from simindex.storage.snapshot import live_rows
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from simindex.records.clusters import Clusters
     from simindex.records.matches import Match, Matches, TopMatches
     from simindex.records.pairs import Pairs
-    from simindex.records.reports import Audit, Finding, IndexStats, Progress
+    from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
     from simindex.simhash.recipe import Recipe
     from simindex.storage.files.verification import Verify
 
@@ -304,7 +306,11 @@ class Index:
             h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
             memory_limit=memory_limit, threads=threads, limit=limit,
         )
-        return asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
+        found = asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
+        counts = self._handle.counts
+        seconds = found.stats.seconds
+        counts.searched(counts.query, 1, len(asking.rows), len(found.query), seconds)
+        return found
 
     @typed
     def query_stream(
@@ -354,8 +360,10 @@ class Index:
             h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
             memory_limit=memory_limit, threads=threads, limit=limit,
         )
+        counts, tally = self._handle.counts, self._handle.counts.query_stream
+        counts.searched(tally, 1, len(asking.rows), 0, 0.0)
         found = answerer.stream(snapshot, asking.rows, asking.weights, question)
-        return each(self.path, asking.each_numbered(found))
+        return each(self.path, asking.each_numbered(counts.each(tally, found)))
 
     @typed
     def top(
@@ -429,7 +437,10 @@ class Index:
             snapshot, k=k, max_error=max_error, rerank=rerank, method=method, recall=recall,
             threads=threads,
         )
-        return asking.numbered_top(answerer.top(snapshot, asking.rows, question))
+        found = answerer.top(snapshot, asking.rows, question)
+        counts, places = self._handle.counts, int((found.id != NO_NEIGHBOUR).sum())
+        counts.searched(counts.top, 1, len(asking.rows), places, found.stats.seconds)
+        return asking.numbered_top(found)
 
     def pairs(
         self,
@@ -1002,6 +1013,73 @@ class Index:
         return [*found, *self._changes.strays()]
 
     @typed
+    def backup(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        verify: bool = False,
+        progress: Progress | None = None,
+    ) -> BackupReport:
+        """Makes a backup of the newest commit, or brings an older backup up to date.
+
+        Readers and writers of the index go on meanwhile, in this process and in others. The backup
+        is an index: `open` it, copy it, or put it in the place of a lost one.
+
+        Parameters
+        ----------
+        path : str
+            A folder outside of the index: a new or empty one, or a backup of an earlier commit.
+        verify : bool
+            Read every byte and compare it with its checksum, as `check` does. Without it, headers,
+            footers and sizes of all files are compared, all of the catalog, and whole files that
+            are copied.
+        progress : function, optional
+            Called from time to time with the bytes copied and all bytes to copy; then, with
+            `verify`, with the bytes verified and all bytes.
+
+        Returns
+        -------
+        BackupReport
+            How many files were linked and copied, and of which commit.
+
+        Raises
+        ------
+        IndexExists
+            If there is anything else at the path: another index, a newer or changed backup, one
+            from before a repair, or files of other kinds. It stays as it is.
+        InvalidOption
+            If the path is the index, within it, or a mount point.
+        IndexNotFound
+            If there is no folder for it.
+        IndexLocked
+            If the backup at the path is open for writing.
+        CorruptFile
+            If the index, or the older backup, is damaged. The older backup is as it was.
+        StorageFull, StorageFailed
+            If the system refused to write. The older backup is as it was.
+
+        Notes
+        -----
+        Files of segments are hard links where the file system has them: they share their bytes with
+        the index. Neither is changed through the other, because files of segments are never
+        changed. A disk that loses the bytes loses them for both: make another backup on another
+        disk, where files are copied, each once.
+
+        The backup appears complete, in the place of the older one, or not at all, also after a kill
+        or a power cut. The next backup to the path removes what a killed one has left next to it.
+        Rows that wait for a commit are not part of it. Handles on the older backup raise
+        ClosedIndex: open it again.
+        """
+        from simindex.backup.making import make_backup
+
+        self._check_open()
+        handle = self._handle
+        return make_backup(
+            handle.path, handle.catalog, handle.view.index, path,
+            verify=as_flag(verify, "verify"), progress=progress,
+        )
+
+    @typed
     def stats(self, *, skew: bool = False) -> IndexStats:
         """What the index contains. After a deletion the first call reads all ids.
 
@@ -1012,3 +1090,18 @@ class Index:
 
         self._check_open()
         return gather(self._handle, self._current(), skew=as_flag(skew, "skew"))
+
+    @typed
+    def metrics(self, *, calls: bool = True) -> str:
+        """Figures for monitoring, in the text format of OpenMetrics, which Prometheus reads.
+
+        Rows, segments and bytes of the index, and what the calls of this handle have done since it
+        was opened: documents that they looked up, found and added, time of searches and commits,
+        merges. Each sample has a label `index` with the path. With ``calls=False`` the figures of
+        the handle are left out. After a deletion the first call reads all ids, as in `stats`.
+        """
+        from simindex.index import metrics
+
+        calls = as_flag(calls, "calls")
+        self._check_open()
+        return metrics.text(self._handle, self._current(), calls=calls)

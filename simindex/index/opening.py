@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simindex.checks import is_seconds, require
-from simindex.errors import IndexExists, IndexLocked
+from simindex.errors import ClosedIndex, IndexExists, IndexLocked
 from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
 from simindex.storage.files.refusals import translated
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.05
 """Between two looks at an index that another process writes."""
+
+MOST_REPLACED = 10
+"""So often an index is opened anew because another one takes its place meanwhile."""
 
 
 def open(
@@ -78,9 +81,15 @@ def open(
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
     require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")
     deadline, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S
+    replaced = 0
     while True:
         try:
             return _opened(directory, mode, options, overwrite, refresh, verify)
+        except ClosedIndex:  # another index took its place just then, as a new backup does
+            replaced += 1
+            if mode == "n" or replaced == MOST_REPLACED:
+                raise
+            continue
         except IndexLocked:
             left_s = deadline - time.monotonic()
             if left_s <= 0:

@@ -35,7 +35,7 @@ LOOK_S = 0.2
 FIRST_TOLD_S, TOLD_S = 1.0, 10.0
 """When and how often the log tells what a writer that leaves waits for."""
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class Settling:

@@ -27,6 +27,7 @@ from simindex.storage.files.verification import verified
 
 if TYPE_CHECKING:
     from simindex.index.handle import Handle
+    from simindex.options import IndexOptions
     from simindex.storage.snapshot import Snapshot
     from simindex.storage.tables.table import Table
 
@@ -43,16 +44,8 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
     """The counts of a snapshot; see `Index.stats`."""
     options, recipe, answerer = handle.options, handle.recipe, handle.answerer
     catalog_bytes = handle.environment.file_bytes
-    structures: dict[str, int] = {}
-    for segment in snapshot.segments:
-        for structure in segment.record.structures:
-            bytes_before = structures.get(structure.structure, 0)
-            structures[structure.structure] = bytes_before + structure.file_bytes
-    segment_bytes = sum(segment.envelope.file_bytes for segment in snapshot.segments)
-    segment_bytes += sum(structures.values())
-    segment_bytes += sum(
-        run.envelope.file_bytes for run in snapshot.tombstones.runs if run.envelope is not None
-    )
+    structures = structure_bytes(options, snapshot)
+    bytes_segments = row_bytes(snapshot) + sum(structures.values()) + tombstone_bytes(snapshot)
     live = snapshot.stored_rows - snapshot.dead_rows
     return IndexStats(
         path=str(handle.path),
@@ -65,9 +58,9 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
         bits=options.bits,
         h=handle.radius(None, recipe),
         keys=options.keys or False,
-        bytes_segments=segment_bytes,
+        bytes_segments=bytes_segments,
         bytes_catalog=catalog_bytes,
-        bytes_per_row=(segment_bytes + catalog_bytes) / live if live else 0.0,
+        bytes_per_row=(bytes_segments + catalog_bytes) / live if live else 0.0,
         recipe=None if recipe is None else recipe.to_dict(),
         sample_rows=len(snapshot.reservoir),
         segment_list=[
@@ -83,14 +76,34 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
             }
             for segment in snapshot.segments
         ],
-        structures={name: structures.get(name, 0) for name in options.structures}
-        | structures,
+        structures=structures,
         skew=hottest(snapshot.tables) if skew else None,
         compaction=answerer.compaction(snapshot, live, h=handle.radius(None, recipe)),
         audit=answerer.last_audit(snapshot),
         spot_checks=answerer.spot_checks.measured(),
         flips_from=answerer.plans.sources,
     )
+
+
+def row_bytes(snapshot: Snapshot) -> int:
+    """Size of the files of rows."""
+    return sum(segment.envelope.file_bytes for segment in snapshot.segments)
+
+
+def structure_bytes(options: IndexOptions, snapshot: Snapshot) -> dict[str, int]:
+    """Size of the files of each structure, those of the options first."""
+    sizes = dict.fromkeys(options.structures, 0)
+    for segment in snapshot.segments:
+        for structure in segment.record.structures:
+            before = sizes.get(structure.structure, 0)
+            sizes[structure.structure] = before + structure.file_bytes
+    return sizes
+
+
+def tombstone_bytes(snapshot: Snapshot) -> int:
+    """Size of the files of tombstones; the catalog has the others."""
+    runs = snapshot.tombstones.runs
+    return sum(run.envelope.file_bytes for run in runs if run.envelope is not None)
 
 
 def hottest(tables: Sequence[Table]) -> Skew:

@@ -9,6 +9,7 @@
     folder                  those of the files below it, at any depth
     -             jsonl     standard input, unless its first bytes say otherwise
 
+    remote.py     files of other systems, by their addresses
     finding.py    which files there are, and their names
     foreign.py    formats that are known and cannot be read
     formats.py    formats that can, one row each

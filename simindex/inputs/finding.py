@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from simindex.inputs import remote
 from simindex.inputs.streams import STDIN
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def found(
         if given == STDIN:
             yield Found(given, given, given, named=True)
             continue
+        if remote.is_remote(given):
+            yield from _remote(given, patterns, intake, reached)
+            continue
         real = os.path.realpath(given)
         if not Path(given).is_dir():
             if reached.again(real, kept=True):
@@ -128,6 +132,24 @@ def found(
                 name = path if prefix == "." else f"{prefix.rstrip('/')}/{path}"
                 yield Found(str(Path(given, path)), name, there, named=False)
         reached.folder(real)
+
+
+def _remote(
+    given: str, patterns: Patterns, intake: Intake, reached: _Reached
+) -> Iterator[Found]:
+    """The file of an address, or those below it that the patterns reach."""
+    try:
+        folder = remote.is_folder(given)
+        paths = [path for path in remote.below(given) if patterns.reach(path)] if folder else [""]
+    except remote.RemoteError as error:
+        intake.bad(given, None, f"cannot be listed: {error}", remote.CHECK_ADDRESS)
+        return
+    for path in paths:
+        address = f"{given.rstrip('/')}/{path}" if folder else given
+        if reached.again(address, kept=True):
+            intake.pass_over(printable(address), AGAIN)
+        else:
+            yield Found(address, address, address, named=not folder)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from simindex.inputs.fields import MISSING, field_of
+from simindex.inputs.remote import file_name
 from simindex.inputs.streams import COMPRESSIONS, compression_of, unmarked
 
 HEAD_BYTES = 8192
@@ -133,6 +134,18 @@ def _xml(suffix: str, head: bytes) -> Foreign | None:
     return None
 
 
+def looks_like(head: bytes) -> str:
+    """What a file is by its first bytes, with its article, for a message."""
+    found = foreign("", head, "")
+    if found is not None:
+        return found.what
+    if is_markup(head):
+        return "HTML"
+    if is_binary(head):
+        return "binary data"
+    return "JSON" if is_array(head) or head.lstrip()[:2] in (b'{"', b"{\n", b"{}") else "text"
+
+
 def is_binary(data: bytes) -> bool:
     """Whether the first bytes have a NUL, or more control characters than any text has."""
     head = data[:HEAD_BYTES]
@@ -185,5 +198,6 @@ def is_markup(data: bytes) -> bool:
 
 def bare_suffix(path: str) -> str:
     """The suffix in lower case, before that of a compression."""
-    bare = PurePath(path).with_suffix("") if compression_of(path) else PurePath(path)
+    name = PurePath(file_name(path))
+    bare = name.with_suffix("") if compression_of(path) else name
     return bare.suffix.lower()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from simindex.inputs.archives import ARC_MAGIC, WARC_MAGIC, read_arc, read_warc
+from simindex.inputs.arc import ARC_MAGIC
+from simindex.inputs.archives import read_arc, read_warc
 from simindex.inputs.columns import (
     ARROW_MAGIC,
     PARQUET_MAGIC,
@@ -29,6 +30,7 @@ from simindex.inputs.npy import MAGIC, read_npy
 from simindex.inputs.plain import read_text
 from simindex.inputs.streams import STDIN
 from simindex.inputs.table import read_table
+from simindex.inputs.warc import WARC_MAGIC
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document, Source
@@ -58,6 +60,8 @@ class Format:
     tell_fingerprints : callable, optional
         Where a format holds either: whether the first bytes are those of fingerprints. Standard
         input that begins so has this format.
+    goes_on : bool
+        Whether the reader goes on behind damage, also where that is in the first bytes.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Format:
     tell: Callable[[bytes], bool] | None = None
     read_fingerprints: Callable[[BinaryIO, Source], Iterator[Fingerprints]] | None = None
     tell_fingerprints: Recognise | None = None
+    goes_on: bool = False
 
     def holds_fingerprints(self, head: bytes, text_field: str) -> bool:
         """Whether a file of this format that begins so holds fingerprints."""
@@ -89,8 +94,11 @@ FORMATS = {
             read_fingerprints=read_exported_table, tell_fingerprints=is_exported_table,
         ),
         Format("html", read_html, suffixes=HTML_SUFFIXES, tell=is_markup),
-        Format("warc", read_warc, suffixes=(".warc", ".wet", ".wat"), magics=(WARC_MAGIC,)),
-        Format("arc", read_arc, suffixes=(".arc",), magics=(ARC_MAGIC,)),
+        Format(
+            "warc", read_warc, suffixes=(".warc", ".wet", ".wat"), magics=(WARC_MAGIC,),
+            goes_on=True,
+        ),
+        Format("arc", read_arc, suffixes=(".arc",), magics=(ARC_MAGIC,), goes_on=True),
         Format("parquet", read_parquet, suffixes=(".parquet",), magics=(PARQUET_MAGIC,)),
         Format(
             "arrow", read_arrow, suffixes=(".arrow", ".arrows", ".feather", ".ipc"),

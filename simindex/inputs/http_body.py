@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import zlib
+from functools import lru_cache
 
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
@@ -32,6 +33,7 @@ _TRAILER = re.compile(rb"(?:[!-9;-~]++:[^\r\n]*+\r?\n)*+(?:\r?\n)?")
 """What may follow the last chunk."""
 
 
+@lru_cache(maxsize=256)
 def media_type_of(header: str | None) -> tuple[str, str | None]:
     """The media type that a header states, in lower case, and the character set if it states one.
     """
@@ -148,6 +150,14 @@ class _Drops(io.RawIOBase):
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
+
+    def tell(self) -> int:
+        """How much was read."""
+        return self.at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Asked for the place, which it says; it does not go anywhere."""
+        return self.at
 
     def read(self, size: int = -1) -> bytes:
         """The next bytes."""

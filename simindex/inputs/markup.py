@@ -155,7 +155,7 @@ def _checked(page: str) -> int:
 
 
 def _require_shallow(tree: Any) -> None:
-    """The same of a page whose extraction would."""
+    """Unusable for a page whose extraction would take time with the square of its depth."""
     from resiliparse.parse.html import traverse_dom
 
     deepest = 0

@@ -3,6 +3,7 @@
     -                standard input
     a path           itself, also where it holds * or begins with @, if it is there
     data/**/*.html   the files and folders that match, sorted; ** also matches folders below
+    s3://a/*.gz      those of another system that match
     @list.txt        the paths in a file, one a line; @- those on standard input
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from simindex.errors import InvalidInput
 from simindex.inputs.finding import printable
+from simindex.inputs.remote import CHECK_ADDRESS, RemoteError, is_pattern, is_remote, matching
 from simindex.inputs.streams import STDIN, Unreadable, lines, open_bytes, unmarked
 
 MAX_PATH_BYTES = 1 << 14
@@ -31,6 +33,8 @@ def expanded(names: Sequence[str]) -> tuple[str, ...]:
 def _paths(name: str) -> Iterator[str]:
     if name == STDIN or os.path.lexists(name):
         yield name
+    elif is_remote(name):
+        yield from _remote(name)
     elif name.startswith("@"):
         yield from _listed(name[1:])
     elif glob.has_magic(name):
@@ -46,6 +50,22 @@ def _paths(name: str) -> Iterator[str]:
         yield from found
     else:
         yield name
+
+
+def _remote(name: str) -> list[str]:
+    if not is_pattern(name):
+        return [name]
+    try:
+        found = matching(name)
+    except RemoteError as error:
+        raise InvalidInput(
+            f"{printable(name)}: cannot be listed: {error}", remedy=CHECK_ADDRESS, path=name
+        ) from error
+    if not found:
+        raise InvalidInput(
+            f"{printable(name)}: no file or folder matches", remedy="check the pattern", path=name
+        )
+    return found
 
 
 def _listed(path: str) -> Iterator[str]:

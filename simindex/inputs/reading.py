@@ -10,6 +10,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
+from simindex.inputs import remote
+from simindex.inputs.decompressors import require_zstandard
 from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.foreign import HEAD_BYTES, foreign
@@ -30,7 +32,6 @@ from simindex.inputs.streams import (
     compression_of,
     first_bytes,
     open_bytes,
-    require_zstandard,
 )
 
 if TYPE_CHECKING:
@@ -121,7 +122,9 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
     input named twice; MissingExtra for .zst without its library.
     """
     for path in inputs:
-        if path != STDIN and not os.path.exists(path):  # noqa: PTH110 - also of a very long name
+        if remote.is_remote(path):
+            _require_remote(path, check)
+        elif path != STDIN and not os.path.exists(path):  # noqa: PTH110 - also of a very long name
             raise InvalidInput(
                 f"{_shortened(printable(path))}: no such file or folder", remedy=check, path=path
             )
@@ -138,13 +141,31 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
         )
 
 
+def _require_remote(path: str, check: str) -> None:
+    try:
+        there = remote.exists(path)
+    except remote.RemoteError as error:
+        raise InvalidInput(
+            f"{_shortened(printable(path))}: cannot be opened: {error}",
+            remedy=remote.CHECK_ADDRESS, path=path,
+        ) from error
+    if not there:
+        raise InvalidInput(
+            f"{_shortened(printable(path))}: no such file or folder", remedy=check, path=path
+        )
+
+
 def _shortened(name: str) -> str:
     return name if len(name) <= SHOWN_NAME else name[:SHOWN_NAME] + "..."
 
 
 def rereadable(inputs: Sequence[str]) -> bool:
     """Whether a second reading finds the same: no standard input, no pipe."""
-    return all(path != STDIN and (Path(path).is_file() or Path(path).is_dir()) for path in inputs)
+    return all(
+        path != STDIN
+        and (remote.is_remote(path) or Path(path).is_file() or Path(path).is_dir())
+        for path in inputs
+    )
 
 
 def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int | None:
@@ -157,7 +178,10 @@ def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int
     unheard = Intake(max_errors=None)
     for file in found(inputs, patterns, unheard, options.without, options.written):
         with suppress(OSError):
-            size += Path(file.path).stat().st_size
+            if remote.is_remote(file.path):
+                size += remote.size_bytes(file.path) or 0
+            else:
+                size += Path(file.path).stat().st_size
     return size
 
 
@@ -236,7 +260,7 @@ def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None
 
 
 def _holds_fingerprints(path: str, asked: Format | None, text_field: str) -> bool:
-    if path != STDIN and not Path(path).is_file():
+    if path != STDIN and not remote.is_remote(path) and not Path(path).is_file():
         return False
     try:
         with open_bytes(path) as stream:
@@ -268,11 +292,15 @@ def _name_of(path: str, name: str, real: str, options: ReadOptions) -> str:
     """What a file or folder is named, by its path, as reached from the input, and without links."""
     if path == STDIN:
         return options.stdin_name
+    if remote.is_remote(path):
+        return printable(path)
     return printable(name if options.origin is None else name_from(real, options.origin))
 
 
 def start_of_names(path: str, options: ReadOptions) -> str:
     """What names of the files that an input leads to begin with."""
+    if remote.is_remote(path):
+        return printable(path)
     real = os.path.realpath(path)
     name = _name_of(path, PurePath(path).as_posix(), real, options)
     # The names below a folder that has the origin in it begin as they like.
@@ -323,8 +351,13 @@ def _read_file(
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:
-            head = first_bytes(stream, HEAD_BYTES)
             row = FORMATS.get(options.format)
+            try:
+                head = first_bytes(stream, HEAD_BYTES)
+            except Unreadable:
+                head, row = b"", row or recognised(file.path, b"", options.text_field)
+                if not row.goes_on:
+                    raise
             if row is None:
                 refused = foreign(file.path, head, options.text_field)
                 if refused is not None and not file.named:

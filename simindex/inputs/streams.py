@@ -1,47 +1,26 @@
 """Bytes of a file, decompressed as they are read, and their lines, at bounded memory.
 
-A decompressor that trusts its input can be made to fill the machine: a .gz expands up to
-1,000-fold, a .xz 7,000-fold, a .zst 30,000-fold, a .bz2 further. Here nothing but one line, at most
-as long as the limit, is ever held. A .zst is fed in slices so small that none can expand beyond
-`SLICE_BYTES` * 32 KiB, and of a .xz or .bz2 no more is decompressed than is read.
+Nothing but one line, at most as long as the limit, is ever held; see `decompressors` for
+compressed files.
 """
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import io
-import lzma
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
-from simindex.inputs.extras import needed
+from simindex.inputs.decompressors import Damaged, decompressed
+from simindex.inputs.remote import RemoteFile, file_name, is_remote
 
 STDIN = "-"
 BUFFER_BYTES = 1 << 17
 """Read of a file at once: so much that counting the bytes takes no time."""
-
-SLICE_BYTES = 2048
-"""Compressed .zst bytes given to the decompressor at once. Its densest block is 4 bytes for
-128 KiB, so one slice yields at most 64 MiB; larger slices were not measurably faster."""
-
-MAX_WINDOW_BYTES = 1 << 31
-"""Files made with `zstd --long=31` need it; memory is touched only as far as the text reaches."""
-
-LARGE_WINDOW_BYTES = 1 << 27
-MAX_EXPANSION = 1000
-"""A .zst whose window is larger must not expand further than so many times beyond as many bytes: a
-few kilobytes would take 2 GiB of memory. No bound is needed on others, nor on .gz."""
-
-
-MAX_XZ_BYTES = 1 << 27
-"""Memory to decompress a .xz; `xz -9` takes 65 MiB. A small file may ask for 4 GiB."""
 
 COMPRESSIONS: dict[str, tuple[bytes, ...]] = {
     ".gz": (b"\x1f\x8b",), ".zst": (b"\x28\xb5\x2f\xfd",), ".xz": (b"\xfd7zXZ\0",),
@@ -61,11 +40,7 @@ class Unreadable(Exception):
         self.line = line
 
 
-class _Damaged(Exception):
-    """Compressed bytes are not what they should be."""
-
-
-BROKEN_OFF = EOFError, zlib.error, _Damaged, OSError
+BROKEN_OFF = EOFError, Damaged, OSError
 """What reading of a stream raises where its bytes end or break off."""
 
 
@@ -84,7 +59,11 @@ def open_bytes(
         yield _standard_input()
         return
     try:
-        raw = _CountedFile(str(stdin_copy), None) if path == STDIN else _CountedFile(path, read)
+        raw: io.RawIOBase
+        if path != STDIN and is_remote(path):
+            raw = RemoteFile(path, read)
+        else:
+            raw = _CountedFile(str(stdin_copy), None) if path == STDIN else _CountedFile(path, read)
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror or error}") from error
     with io.BufferedReader(raw, BUFFER_BYTES) as file:
@@ -137,16 +116,8 @@ def _standard_input() -> BinaryIO:
 
 def compression_of(path: str) -> str:
     """One of `COMPRESSIONS`, by the suffix of a file; an empty text if it has none of them."""
-    suffix = Path(path).suffix.lower()
+    suffix = PurePath(file_name(path)).suffix.lower()
     return suffix if suffix in COMPRESSIONS else ""
-
-
-def require_zstandard() -> Any:
-    """The zstandard module; MissingExtra names how to get it."""
-    with needed("reading .zst files", extra="zst"):
-        import zstandard
-
-    return zstandard
 
 
 def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
@@ -190,6 +161,14 @@ def exactly(stream: BinaryIO, size: int) -> bytes:
     return b"".join(parts)
 
 
+def ready(stream: Any, size: int) -> bytes:
+    """Up to so many bytes of those that take one step to read; otherwise as `some`.
+
+    What was read before damage is not lost to the step that meets it.
+    """
+    return _reading(lambda: bytes(getattr(stream, "read1", stream.read)(size)), None)
+
+
 def some(stream: BinaryIO, size: int) -> bytes:
     """Up to so many bytes, none at the end of the stream; Unreadable as `lines`."""
     return _reading(lambda: stream.read(size), None)
@@ -231,7 +210,7 @@ def _reading(call: Callable[[], bytes], line: int | None) -> bytes:
 def _unreadable(error: Exception, line: int | None) -> Unreadable:
     if isinstance(error, EOFError):
         return Unreadable(f"truncated: {error}", line)
-    if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile):
+    if isinstance(error, OSError):
         return Unreadable(f"cannot be read: {error.strerror or error}", line)
     return Unreadable(f"damaged compressed data: {error}", line)
 
@@ -243,145 +222,7 @@ def _compression_of_bytes(stream: Any) -> str:
 
 
 def _decompressed(file: Any, compression: str) -> BinaryIO:
-    if compression == ".gz":
-        # gzip.GzipFile takes a file of no bytes for a whole one; a valid .gz has a header at least.
-        if not file.peek(1):
-            raise Unreadable("truncated: the file is empty")
-        return cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))
-    if compression == ".zst":
-        return io.BufferedReader(_ZstReader(file), 1 << 16)
-    if compression:
-        return io.BufferedReader(_StreamsReader(file, compression), 1 << 16)
-    return cast(BinaryIO, file)
-
-
-def _decompressor_of_xz() -> Any:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_BYTES)
-
-
-_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
-    ".xz": _decompressor_of_xz, ".bz2": bz2.BZ2Decompressor,
-}
-
-
-class _StreamsReader(io.RawIOBase):
-    """One stream of a .xz or .bz2 after the other; one that is open at the end was cut."""
-
-    # The readers of the library have no limit of memory, and call damage an error of the system.
-
-    def __init__(self, file: Any, compression: str) -> None:
-        self._file, self._new = file, _DECOMPRESSORS[compression]
-        self._padded = compression == ".xz"
-        """Whether zeros may follow a stream."""
-        self._decompressor = self._new()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while True:
-            piece = b""
-            if self._decompressor.eof:
-                piece = self._next_stream()
-                if not piece:
-                    return 0
-            elif self._decompressor.needs_input:
-                piece = self._file.read(io.DEFAULT_BUFFER_SIZE)
-                if not piece:
-                    raise EOFError("the file ends within a stream")
-            try:
-                text = self._decompressor.decompress(piece, len(buffer))
-            except lzma.LZMAError as error:
-                raise _Damaged(_of_xz(error)) from error
-            except (OSError, ValueError) as error:
-                raise _Damaged(str(error)) from error
-            if text:
-                buffer[: len(text)] = text
-                return len(text)
-
-    def _next_stream(self) -> bytes:
-        """The first bytes of a stream that follows; none at the end of the file."""
-        piece: bytes = self._decompressor.unused_data
-        while True:
-            if self._padded:
-                piece = piece.lstrip(b"\0")
-            if piece:
-                break
-            piece = self._file.read(io.DEFAULT_BUFFER_SIZE)
-            if not piece:
-                return b""
-        self._decompressor = self._new()
-        return piece
-
-
-def _of_xz(error: lzma.LZMAError) -> str:
-    if "memory usage limit" in str(error).lower():
-        return (
-            f"takes more than {MAX_XZ_BYTES >> 20} MiB of memory: decompress it yourself if it is "
-            "to be trusted"
-        )
-    return str(error)
-
-
-class _ZstReader(io.RawIOBase):
-    # The library's own stream reader ends in silence where a truncated file does, so frames are
-    # followed here: a frame that is open at the end of the file was cut.
-    def __init__(self, file: Any) -> None:
-        self._zstandard = require_zstandard()
-        self._decompressor = self._zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES)
-        self._file = file
-        self._frame: Any = None
-        self._compressed = b""
-        self._text = memoryview(b"")
-        self._frames = 0
-        self._read_bytes = self._text_bytes = 0
-        self._large = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._text:
-            piece = self._compressed[:SLICE_BYTES] or self._file.read(SLICE_BYTES)
-            self._compressed = self._compressed[SLICE_BYTES:]
-            if not piece:
-                if self._frame is not None or self._frames == 0:
-                    raise EOFError("the file ends within a frame")
-                return 0
-            self._text = memoryview(self._decompress(piece))
-            self._read_bytes += len(piece)
-            self._text_bytes += len(self._text)
-            if (
-                self._large and self._text_bytes > LARGE_WINDOW_BYTES
-                and self._text_bytes > MAX_EXPANSION * self._read_bytes
-            ):
-                raise _Damaged(
-                    f"expands more than {MAX_EXPANSION:,} times, in a window of more than "
-                    f"{LARGE_WINDOW_BYTES >> 20} MiB: decompress it yourself if it is to be trusted"
-                )
-        size = min(len(buffer), len(self._text))
-        buffer[:size] = self._text[:size]
-        self._text = self._text[size:]
-        return size
-
-    def _window(self, head: bytes) -> int:
-        """What the frame that begins here asks for; MAX_WINDOW_BYTES if its header is not whole."""
-        try:
-            return int(self._zstandard.get_frame_parameters(head).window_size)
-        except self._zstandard.ZstdError:
-            return MAX_WINDOW_BYTES
-
-    def _decompress(self, piece: bytes) -> bytes:
-        if self._frame is None:
-            self._frame = self._decompressor.decompressobj()
-            self._large |= self._window(piece) > LARGE_WINDOW_BYTES
-        try:
-            text: bytes = self._frame.decompress(piece)
-        except self._zstandard.ZstdError as error:
-            raise _Damaged(str(error)) from error
-        if self._frame.eof:
-            self._compressed = self._frame.unused_data + self._compressed
-            self._read_bytes -= len(self._frame.unused_data)
-            self._frame = None
-            self._frames += 1
-        return text
+    # A file of no bytes would be taken for a whole one; a valid .gz has a header at least.
+    if compression == ".gz" and not file.peek(1):
+        raise Unreadable("truncated: the file is empty")
+    return cast(BinaryIO, decompressed(file, compression) if compression else file)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from simindex.storage.snapshot import Snapshot
     from simindex.storage.view import View
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 NOTHING_LEFT: frozenset[str] = frozenset()
 

@@ -19,6 +19,7 @@ from typing import Any
 from simindex.arrays import F32
 from simindex.bits.design import BlockDesign
 from simindex.methods.base import QueryPlan
+from simindex.methods.crowding import LEAST_ROWS
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration
@@ -98,13 +99,11 @@ def _is_known(table: Table, known: Known) -> bool:
     """Whether there is a plan of a table, or of its size, which it then has."""
     if table in known:
         return True
-    found = None
-    if surveys.finds_nothing(table):
-        found = known.get(facts_of(table, {}))
-    if found is None:
-        return False
-    known[table] = found
-    return True
+    # In so few rows no survey finds anything, so that the size is all the facts.
+    found = known.get(facts_of(table, {})) if len(table) < LEAST_ROWS else None
+    if found is not None:
+        known[table] = found
+    return found is not None
 
 
 class Plans:

@@ -53,7 +53,7 @@ MATCHES_OF_A_CALL = 1 << 18
 MOST_KINDS = 64
 """Different (h, recall, first) that are told apart; calls of others are not watched."""
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from simindex.errors import CorruptFile
-from simindex.methods.crowding import LEAST_ROWS
 from simindex.planning import registry
 from simindex.planning.conditions import Carried
 from simindex.planning.question import TopQuestion
@@ -19,7 +18,7 @@ from simindex.planning.registry import Method, Survey, Surveys
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 
 def carried(snapshot: Snapshot) -> Carried:
@@ -39,11 +38,6 @@ def within(
     A damaged structure is left with a warning, unless it is `needed`: then CorruptFile is raised.
     """
     return _surveyed(tables, {row.name: row.survey for row in methods}, h, needed=needed)
-
-
-def finds_nothing(table: Table) -> bool:
-    """Whether it is known without a look that no survey finds anything in a table."""
-    return len(table) < LEAST_ROWS and not table.structures and table.slices is None
 
 
 def top(tables: Sequence[Table], question: TopQuestion) -> Surveys:

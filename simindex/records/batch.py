@@ -25,9 +25,6 @@ from simindex.records import arrow, columns
 MAX_UTF8_BYTES = 4
 """Of a character."""
 
-CHECKED_ROWS = 65_536
-"""Rows of weights looked at together: the temporary of a million would be 64 MB."""
-
 MANY_KEYS = 16
 """Fewer are looked at one by one, which takes less time."""
 
@@ -361,13 +358,8 @@ def _utf8_bytes(key: str, row: int) -> int:
 
 
 def _as_weights(weights: Any, rows: U64) -> F32:
-    expected = (len(rows), rows.shape[1] * 64)
-    if (
-        type(weights) is np.ndarray and weights.dtype == np.float32 and weights.shape == expected
-        and len(rows) <= CHECKED_ROWS and weights.flags.carray and np.isfinite(weights).all()
-    ):
-        return weights  # as a recipe makes them
     array = as_array(weights, "weights")
+    expected = (len(rows), rows.shape[1] * 64)
     if array.dtype.kind not in "fiu":
         raise InvalidBatch(
             f"weights are {array.dtype}, not float32", found=str(array.dtype), expected="float32"
@@ -386,9 +378,10 @@ def _as_weights(weights: Any, rows: U64) -> F32:
 
 
 def _all_finite(array: F32) -> bool:
+    # In slices: the temporary of one isfinite over a million rows would be 64 MB.
     return all(
-        bool(np.isfinite(array[start : start + CHECKED_ROWS]).all())
-        for start in range(0, len(array), CHECKED_ROWS)
+        bool(np.isfinite(array[start : start + 65_536]).all())
+        for start in range(0, len(array), 65_536)
     )
 
 

@@ -1,4 +1,4 @@
-"""What an index reports about itself: findings, repairs, audits, statistics."""
+"""What an index reports about itself: findings, repairs, backups, audits, statistics."""
 
 from __future__ import annotations
 
@@ -52,6 +52,28 @@ class RepairReport:
     def needed(self) -> bool:
         """Whether there is, or was, damage to repair."""
         return bool(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What `Index.backup` did."""
+
+    path: str
+    """The folder of the backup."""
+    generation: int
+    """Number of the commit that it holds."""
+    linked: int
+    """Files that are hard links to those of the index, and take no space of their own."""
+    kept: int
+    """Files that the older backup at the path had already."""
+    copied: int
+    """Files that were copied, because the file systems differ or have no hard links."""
+    bytes_copied: int
+    """Bytes of the copied files and of the catalog, which is always copied."""
+    verified: bool
+    """Whether every byte was read and compared with its checksum."""
+    seconds: float
+    """How long it took."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from simindex.planning.machine import Machine
 from simindex.query import audit
 from simindex.records.reports import Finding, Progress
 from simindex.simhash.recipe import Recipe
+from simindex.storage import ancestry
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import stored_options
@@ -306,6 +307,8 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
         elif name == "origin":
             if not payload.startswith(b"/") or b"\0" in payload:
                 raise CorruptFile("it is not the path of a folder")
+        elif name == ancestry.VALUE:
+            ancestry.decode(payload)
         elif name == "audit":
             audit.decode(payload)
         elif name == "options":

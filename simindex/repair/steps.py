@@ -18,6 +18,7 @@ from simindex.records.reports import RepairReport
 from simindex.repair import structures
 from simindex.repair.inventory import Inventory
 from simindex.repair.segment_remains import Block, SegmentRemains
+from simindex.storage import ancestry
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
@@ -255,6 +256,7 @@ class Steps:
         edit.set_value("options", pack(self.options.to_dict()))
         for name, payload in found.values.items():
             edit.set_value(name, payload)
+        edit.set_value(ancestry.VALUE, ancestry.encode((ancestry.repaired(),)))
         edit.adopted = sum(self.intact.values()) + sum(len(table) for table, _ in found.runs)
         for record in records:
             edit.add_segment(record, [])

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from simindex.storage.tables.deletions import Deletions
     from simindex.storage.tables.table import Table
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""

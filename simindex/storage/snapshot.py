@@ -271,7 +271,8 @@ def _take(
             raise OtherOptions
         if before is not None and value == before.value:
             return before
-        if before is None or head.segments != before.head.segments:
+        changed = before is None or head.segments != before.head.segments
+        if changed:
             # A segment that was given other structures has its old name and another record.
             opened = {} if before is None else {
                 segment.name: before.head.segments[segment.name] for segment in before.segments
@@ -306,8 +307,11 @@ def _take(
                     footer_checksum=run.checksum,
                 )
         dead = Deletions([decoded[run] for run in head.tombstones])
+    segments = () if before is None else before.segments
+    if changed:
+        segments = _segments(catalog, folder, head, records, segments)
     snapshot = Snapshot(
-        catalog, value, head, _segments(catalog, folder, head, records, before),
+        catalog, value, head, segments,
         tuple(table for table, _ in pending), dead, tuple(sample for _, sample in pending),
         options,
     )
@@ -318,14 +322,12 @@ def _take(
 
 def _segments(
     catalog: Catalog, folder: SegmentFolder, head: Head, new: Sequence[SegmentRecord],
-    before: Snapshot | None,
+    opened: Sequence[Segment],
 ) -> tuple[Segment, ...]:
-    """The segments that the head names: those of `before`, and the new ones."""
-    if before is not None and head.segments == before.head.segments:
-        return before.segments
+    """The segments that the head names: some that are open, and the new ones."""
     if len(new) > 1:
         ask_ahead([folder.directory / name for record in new for name in record.files])
-    segments = {} if before is None else {one.name: one for one in before.segments}
+    segments = {segment.name: segment for segment in opened}
     segments |= {record.name: _opened(catalog, folder, record) for record in new}
     return tuple(segments[name] for name in head.segments)
 

@@ -110,8 +110,7 @@ class View:
             except OtherOptions:
                 self._describe()
             except CorruptFile:
-                if before is not None:
-                    self.check_place()  # files of a replaced index are missing, or another's
+                self.check_place()  # files of a replaced index are missing, or another's
                 raise
             else:
                 if self.recipe is None and "recipe" in found.head.values:

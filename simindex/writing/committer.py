@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from time import thread_time
+from time import monotonic, thread_time
 from typing import TypeVar
 
 import numpy as np
@@ -69,11 +69,14 @@ class Committer:
         """Of files that were unlinked after a commit, whose space is to be given back."""
         self.commit_s: float = 0.0
         """Processor time of the last commit that had anything to do."""
-        self.recent: Recent = Recent(view.options)
+        self.commits, self.commits_s = 0, 0.0
+        """How many there were, and the time that they took."""
+        self.recent = Recent(view.options)
         """Rows that were added one at a time, and do not wait yet."""
         self._files: SegmentFiles | None = None
         try:
             self.lock = locks.lock(view.path / "LOCK")
+            check_place(self.catalog.environment)  # else its strays would be another index's files
             with self.catalog.reading() as reading:
                 commit = reading.head()
             self.waiting: Waiting = Waiting(view.options.key_secret, commit)
@@ -298,7 +301,7 @@ class Committer:
             self.view.newest()  # which raises if the index was replaced
             return False
         snapshot = self.alone()
-        began = thread_time()
+        began, began_at = thread_time(), monotonic()
         written: list[str] = []
         try:
             edit = composed(
@@ -309,6 +312,7 @@ class Committer:
             raise
         self.finish(edit, written)
         self.commit_s = thread_time() - began
+        self.commits, self.commits_s = self.commits + 1, self.commits_s + monotonic() - began_at
         return True
 
     def finish(self, edit: Edit, written: Sequence[str]) -> None:

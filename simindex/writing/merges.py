@@ -60,7 +60,7 @@ START_S = 0.5
 PATIENCE_S = 0.1
 """So long a merge waits for what another thread may have been kept from telling."""
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class State(Enum):
@@ -261,6 +261,8 @@ class Merges:
         self._merges: list[Merge] = []
         self.hopeful: bool = False
         """Whether something was committed since the last failure, of full disks for instance."""
+        self.installed = self.failed = 0
+        """How many became part of the index, and how many failed."""
         self.over = False
         """Whether the process ends, so that none begins any more."""
         # Entered by itself, never as the condition: an interrupt could come with the lock taken,
@@ -322,7 +324,7 @@ class Merges:
         """
         if raised_by_a_handler(error):
             raise error
-        self.hopeful = False
+        self.hopeful, self.failed = False, self.failed + 1
         usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
         log.warning("segments were not merged: %s", error, exc_info=None if usual else error)
 

@@ -58,7 +58,7 @@ STAGED_PAGES = 16
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-log: logging.Logger = logging.getLogger("simindex")
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class Writer:
@@ -285,6 +285,7 @@ class Writer:
             self._remove(merge)
             self.merges.put_off(error)
             return False
+        self.merges.installed += 1
         self._retired += merge.inputs
         gone = [name for segment in merge.inputs for name in segment.record.files]
         committer.held += committer.files.remove_held(gone)
@@ -362,6 +363,7 @@ class Writer:
             step=step,
         )
         self._replace(snapshot, inputs, merged, horizon, unlink=True)
+        self.merges.installed += 1
         committer.files.remove(segment.record for segment in inputs)
 
     def _replace(

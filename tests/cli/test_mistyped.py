@@ -20,7 +20,7 @@ Run = Callable[..., Any]
         ("query i.sim --radius 3", "Did you mean '--distance'?"),
         ("build i.sim k.jsonl --id id", "No such option '--id'. Did you mean '--id-field'?"),
         ("query i.sim -k 3", "No such option '-k'. Did you mean '--top'?"),
-        ("query i.sim --output x", "No such option '--output': results go to standard output"),
+        ("stats i.sim --output x", "No such option '--output': results go to standard output"),
         ("dedup k.jsonl -o out.jsonl", "No such option '-o': results go to standard output: write "
          "> FILE at the end of the command"),
         ("build k.jsonl -o i.sim", "No such option '-o': the index is the first argument"),

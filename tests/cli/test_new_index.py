@@ -15,9 +15,10 @@ import pytest
 
 import simindex
 from simindex._kernels import _native
-from simindex.cli.new_index import clear_up, replacing
+from simindex.cli.new_index import replacing
 from simindex.storage.files import disk, durable, locks
 from simindex.storage.files.descriptor import Descriptor
+from simindex.writing.replacement import clear_up
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]

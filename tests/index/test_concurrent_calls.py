@@ -173,10 +173,24 @@ def stats(of: Caller) -> bool:
     return of.index.stats(skew=bool(of.rng.integers(2))).rows >= OLD + NEAR
 
 
+def metrics(of: Caller) -> bool:
+    text = of.index.metrics(calls=bool(of.rng.integers(2)))
+    return "simindex_live_rows{" in text and text.endswith("# EOF\n")
+
+
 def check(of: Caller) -> bool:
     found = of.index.check()
     of.faults += [f"check: {one}" for one in found]
     return not found
+
+
+def backup(of: Caller) -> bool:
+    """Of a commit while other threads commit and merge; each thread has its own."""
+    path = of.index.path.with_name(f"backup-{threading.get_ident()}")
+    of.index.backup(path, verify=bool(of.rng.integers(2)))
+    with simindex.open(path) as copy:
+        whole = copy.contains(ids=list(range(OLD + NEAR))).all()
+        return bool(whole) and copy.check() == []
 
 
 def audit(of: Caller) -> bool:
@@ -214,7 +228,8 @@ def get(of: Caller) -> bool:
 
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
     query, query_stream, query_some, query_first, top, top_auto, explain, explain_top, pairs,
-    clusters, rows, length, contains, get, stats, check, audit, tune, refresh, generation, looks,
+    clusters, rows, length, contains, get, stats, metrics, check, backup, audit, tune,
+    refresh, generation, looks,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import random
 import sys
 import zlib
@@ -34,6 +35,20 @@ def pages(*hours: str) -> list[bytes]:
 def chunked(body: bytes, size: int = 30) -> bytes:
     parts = [body[at : at + size] for at in range(0, len(body), size)]
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+def brotli(body: bytes) -> bytes:
+    from fastwarc.stream_io import BrotliWriter
+
+    class Kept(io.BytesIO):
+        def close(self) -> None:
+            """Nothing: the writer closes what it wrote to."""
+
+    out = Kept()
+    writer = BrotliWriter(out)  # type: ignore[arg-type]
+    writer.write(body)
+    writer.close()
+    return out.getvalue()
 
 
 def texts(documents: list[Any]) -> dict[str, str]:
@@ -80,6 +95,9 @@ def test_arc_files_are_read(tmp_path: Path, take: Take) -> None:
     ]
 
 
+BROTLI = brotli(page("six"))
+
+
 @pytest.mark.parametrize(
     ("body", "headers"),
     [
@@ -87,6 +105,7 @@ def test_arc_files_are_read(tmp_path: Path, take: Take) -> None:
         (page("six"), {"Transfer_Encoding": "chunked"}),  # which it is not
         (gzipped(page("six")), {"Content_Encoding": "gzip"}),
         (page("six"), {"Content_Encoding": "gzip"}),  # which it is not
+        (BROTLI, {"Content_Encoding": "br"}), (page("six"), {"Content_Encoding": "br"}),
         (zlib.compress(page("six")), {"Content_Encoding": "deflate"}),
         (zlib.compress(page("six"))[2:-4], {"Content_Encoding": "deflate"}),
         (chunked(gzipped(page("six"))),
@@ -204,7 +223,7 @@ def test_damage_raises_nothing_else(tmp_path: Path, take: Take) -> None:
 
 @pytest.mark.parametrize(
     ("module", "name", "options"),
-    [("fastwarc.warc", "a.warc", {}), ("warcio.archiveiterator", "a.arc", {}),
+    [("fastwarc.warc", "a.warc", {}), ("warcio.recordloader", "a.arc", {}),
      ("resiliparse.parse.encoding", "a.warc", {"html": "raw"})],
 )
 def test_a_missing_package_is_named(

@@ -11,6 +11,7 @@ import lzma
 import random
 import sys
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,39 @@ def test_an_xz_that_asks_for_much_memory_is_refused(tmp_path: Path, take: Take) 
     documents, bad, _ = take(path)
     assert documents == []
     assert "takes more than 128 MiB of memory: decompress it yourself" in bad[0]
+
+
+def test_lines_of_members_before_a_damaged_one_are_read(tmp_path: Path, take: Take) -> None:
+    members = [gzip.compress(jsonl([f"text {n}"]), mtime=0) for n in range(9)]
+    damaged = bytearray(members[5])
+    damaged[-7] ^= 1
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(b"".join([*members[:5], damaged, *members[6:]]))
+    documents, bad, _ = take(path)
+    assert [document.text for document in documents] == [f"text {n}" for n in range(5)]
+    assert len(bad) == 1 and bad[0].startswith("a.jsonl.gz:6: damaged compressed data")
+
+
+def test_a_gzip_may_end_in_zeros_and_in_nothing_else(tmp_path: Path, take: Take) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    data = gzip.compress(jsonl(["one"])) + gzip.compress(b"") + bytes(40_000)
+    for end, whole in ((b"", True), (gzip.compress(jsonl(["two"])), True), (b"\x1f", False)):
+        path.write_bytes(data + end)
+        documents, bad, _ = take(path)
+        assert documents[0].text == "one" and (bad == []) == whole
+        assert len(documents) == 1 + (len(end) > 1)
+
+
+def test_lines_before_damage_within_a_member_are_read(tmp_path: Path, take: Take) -> None:
+    made = zlib.compressobj(6, zlib.DEFLATED, 31)
+    parts = [
+        made.compress(jsonl([f"text {n}"])) + made.flush(zlib.Z_FULL_FLUSH) for n in range(5000)
+    ]
+    path, at = tmp_path / "a.jsonl.gz", sum(map(len, parts[:4000]))
+    path.write_bytes(b"".join(parts[:4000]) + b"\xff" * 9 + b"".join(parts[4000:]) + made.flush())
+    documents, bad, intake = take(path)
+    assert [document.text for document in documents] == [f"text {n}" for n in range(4000)]
+    assert intake.bad_records == 1 and bad[0].startswith("a.jsonl.gz:4001: damaged compressed data")
+    assert f"(compressed byte {at:,})" in bad[0]
+    with pytest.raises(InvalidInput, match="damaged compressed data"):
+        list(read([str(path)]))

@@ -55,6 +55,14 @@ def bench(*arguments: str, into: Path) -> tuple[str, list[dict[str, Any]]]:
     return finished.stdout, content["measurements"]
 
 
+def test_backup_reports_new_and_later_backups(tmp_path: Path) -> None:
+    _, measured = bench("backup", "--rows", "40000", into=tmp_path / "a.json")
+    assert [one["engine"] for one in measured] == [
+        "simindex, new", "simindex, after a commit", "cp --link",
+    ]
+    assert all(one["unit"] == "s" and 0 < one["median"] < 60 for one in measured)
+
+
 def test_online_psm_reports_rate_recall_and_flips(tmp_path: Path) -> None:
     printed, (ours,) = bench(
         "online-psm", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"

@@ -45,14 +45,14 @@ def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measu
     pages = [] if options.data is None else sorted((options.data / "html").rglob("*.html"))
     if pages:
         folder = _folder(pages, directory / "pages")
-        bound = in_turn(watch, folder, directory, cores=1, bound="extract-pages")
-        measured += _told("html, one core", PAGES, bound, "of extraction alone")
+        spent = in_turn(watch, folder, directory, cores=1, bound="extract-pages")
+        measured += _told("html, one core", PAGES, spent, "of extraction alone")
     for name, path in given.items():
-        bound = in_turn(
+        spent = in_turn(
             watch, path, directory, cores=len(machine.CORES),
             bound="fingerprint-column" if name == "parquet" else None,
         )
-        measured += _told(name, len(texts), bound, "of fingerprints alone")
+        measured += _told(name, len(texts), spent, "of fingerprints alone")
     return measured
 
 

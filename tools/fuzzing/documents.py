@@ -20,7 +20,7 @@ from unittest import mock
 from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
-from simindex.inputs import Intake, ReadOptions, jsonl, read, streams, table
+from simindex.inputs import Intake, ReadOptions, decompressors, jsonl, read, table
 from simindex.options import MAX_KEY_BYTES
 from simindex.simhash import recipe_bytes
 
@@ -37,7 +37,7 @@ LIMIT_BYTES = 1 << 12
 
 LIMITS = (
     (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
-    (streams, "LARGE_WINDOW_BYTES", 1 << 11), (streams, "MAX_EXPANSION", 8),
+    (decompressors, "LARGE_WINDOW_BYTES", 1 << 11), (decompressors, "MAX_EXPANSION", 8),
     (delete, "MAX_KEY_BYTES", 64), (delete, "DELETED_AT_ONCE", 4),
     (delete, "DELETED_LENGTH", 64), (recipe_bytes, "MOST_HEADER_BYTES", 512),
 )
@@ -76,6 +76,11 @@ def repair(data: bytes) -> bytes:
     """A .gz whose members end in checksum and size of what they hold, as far as they inflate."""
     if not data or not (_kind(data).endswith(".gz") or data[1:3] == b"\x1f\x8b"):
         return data
+    return with_checksums(data)
+
+
+def with_checksums(data: bytes) -> bytes:
+    """The same of a byte and a .gz."""
     made, rest = [data[:1]], data[1:]
     while rest:
         inflater = zlib.decompressobj(-15)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuzzing import arguments, catalogs, documents, envelopes, kernels, values, wrecks
+from fuzzing import arguments, catalogs, documents, envelopes, kernels, readers, values, wrecks
 from fuzzing.target import Target
 
 TARGETS: dict[str, Target] = {
@@ -10,6 +10,7 @@ TARGETS: dict[str, Target] = {
     "catalog": catalogs.TARGET,
     "values": values.TARGET,
     "documents": documents.TARGET,
+    **readers.TARGETS,
     "wrecks": wrecks.TARGET,
     "arguments": arguments.TARGET,
     "kernels": kernels.TARGET,

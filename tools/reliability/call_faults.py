@@ -192,7 +192,7 @@ def _refused(
         if error is None:
             _come_to_its_end(call, stage, {closed_with(call, stage.model)})
             return
-        judge(path, error)
+        judge(path.parent, error)  # a backup is made beside the index, under a hidden name
         again = _repeated(call, stage, error)
         del error
         _come_to_its_end(call, stage, again)

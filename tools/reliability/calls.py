@@ -10,6 +10,7 @@ what is passed by name, so that coverage.py compares it with the signatures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ from reliability.stages import (
     Model,
     Stage,
     adding,
+    backup_of,
     batch,
     built,
     chain,
@@ -94,6 +96,8 @@ class Call:
     def made(self, stage: Stage) -> Any:
         """Makes the call and returns what it does, iterators as lists."""
         given = dict(self.arguments)
+        if self.method == "backup":
+            given["path"] = backup_of(stage.path)
         if self.mode:
             if isinstance(getattr(type(stage.index), self.method), property):
                 return getattr(stage.index, self.method)
@@ -171,6 +175,13 @@ def stated(found: Any, rows: Rows) -> str:
     return "" if found.rows == len(rows) else f"stats tell of {found.rows} rows of {len(rows)}"
 
 
+def metered(found: Any, rows: Rows) -> str:
+    """Of `Index.metrics`."""
+    live = re.search(r"^simindex_live_rows\{.*\} (\d+)$", found, re.M)
+    told = None if live is None else int(live[1])
+    return "" if told == len(rows) else f"metrics tell of {told} rows of {len(rows)}"
+
+
 def counted(found: Any, rows: Rows) -> str:
     """Of `len`."""
     return "" if found == len(rows) else f"{found} rows instead of {len(rows)}"
@@ -206,6 +217,12 @@ def clean(found: Any, rows: Rows) -> str:
     """Of `Index.check`."""
     wrong = [one for one in found if one.severity == "error"]
     return f"check finds {wrong[0]}" if wrong else ""
+
+
+def backed_up(found: Any, rows: Rows) -> str:
+    """Of `Index.backup`: the backup is whole, and holds what is committed."""
+    with simindex.open(found.path) as copy:
+        return clean(copy.check(), rows) or listed(list(copy.rows()), rows)
 
 
 def named_rows(*names: Any) -> Answer:
@@ -334,8 +351,13 @@ def _questions() -> Iterator[Call]:
     yield Call("stats", mode="r", answer=stated)
     for skew in (False, True):
         yield Call("stats", {"skew": skew}, mode="r", answer=stated)
+    for calls_too in (False, True):
+        yield Call("metrics", {"calls": calls_too}, mode="r", answer=metered)
     yield Call("check", mode="r", answer=clean)
     yield Call("check", {"progress": progress}, mode="r", answer=clean)
+    for verify in (False, True):
+        yield Call("backup", {"verify": verify}, mode="r", answer=backed_up)
+    yield Call("backup", {"progress": progress}, on="keyed", mode="r", answer=backed_up)
     yield Call("audit", {"h": 3, "recall": 0.8, "sample": 8, "threads": 2}, mode="r")
     yield Call("audit", {"method": "psm"}, mode="r")
     yield Call("tune", {"h": 3, "machine": False}, mode="r")
@@ -363,8 +385,10 @@ def _questions_to_writers() -> Iterator[Call]:
         yield Call("query", {"batch": QUERIES}, states=states,
                    answer=brute.wrong_matches(ASKED, 3))
         yield Call("check", states=states, answer=clean, gate=True)
+        yield Call("backup", states=states, answer=backed_up)
         yield Call("rows", states=states, answer=listed)
         yield Call("stats", states=states, answer=stated)
+        yield Call("metrics", states=states, answer=metered)
     yield Call("refresh", states=("merged",))
     yield Call("audit", {"recall": 0.8}, states=("buffered",))
     yield Call("tune", {"machine": False}, states=("buffered",))

@@ -26,6 +26,7 @@ EXCEPTIONS: dict[str, str] = {
     "Index.path": "a value that the handle was given",
     "Index.mode": "a value that the handle was given",
     "Index.options": "a value that the handle read when it was opened",
+    "backup.path": "next to the specimen",
     "open.path": "where the specimen is", "repair.path": "where the specimen is",
 }
 """What no row has, and why."""

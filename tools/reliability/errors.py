@@ -229,7 +229,7 @@ def scripted(story: Story, number: int) -> Step:
 
 
 def judged(path: Path, error: Exception) -> None:
-    """Raises unless an error says what happened and what to do."""
+    """Raises unless an error says what happened to which file below a path, and what to do."""
     text = str(error)
     if isinstance(error, CorruptFile):
         raise Fault("signals", f"nothing is corrupt: {text}") from error

@@ -36,7 +36,7 @@ MOST_BYTES = 1800 << 10
 
 OPERATIONS = (
     "create", "append", "seal", "delete", "ingest", "replace", "rewrite", "install", "compact",
-    "structures", "open", "close", "repair",
+    "structures", "open", "close", "repair", "backup",
 )
 
 
@@ -103,6 +103,7 @@ def trial(place: Path, operation: str, free: int, say: Say) -> None:
     path = place / "index"
     story = Story(0, rewritten if operation in ("rewrite", "install") else scripted)
     shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(path.with_name("backup"), ignore_errors=True)
     (place / "filler").unlink(missing_ok=True)
     done, index, call = prepared(path, story, operation)
     reader = None if operation in ("create", "repair") else simindex.open(path, refresh=False)
@@ -127,6 +128,13 @@ def trial(place: Path, operation: str, free: int, say: Say) -> None:
         reader.close()
     if isinstance(found, simindex.Index):
         index = found
+    elif isinstance(found, simindex.BackupReport):
+        with simindex.open(found.path) as copy:
+            if holds(copy, story, done) != done or copy.check():
+                raise Fault("wrong", "the backup is not the index")
+        beside = {entry.name for entry in place.iterdir()} - {"index", "backup"}
+        if beside:
+            raise Fault("leaked", f"left behind: {beside}")
     elif isinstance(found, simindex.RepairReport):
         cleared(found, path)
     if index is not None:
@@ -167,6 +175,8 @@ def prepared(
         index.close()
         wreck(path)
         return before, None, partial(simindex.repair, path, apply=True)
+    if operation == "backup":
+        return before, index, partial(index.backup, path.with_name("backup"))
     if operation == "compact":
         return before, index, partial(index.compact, full=True)
     if operation == "structures":

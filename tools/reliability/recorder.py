@@ -4,7 +4,7 @@ A trace names files and directories by number, since names come and go:
 
     Write, Resize, Sync           bytes of a file; what is durable after them is told by `replay`
     SyncedWrite                   bytes that are durable when the call returns (O_DSYNC)
-    Name, Rename, SyncNames       names in a directory; node None takes one away
+    Name, Rename, Exchange, SyncNames   names in a directory; node None takes one away
     Begin, Acknowledge            the workload's own marks: what is under way, what was promised
 
 LMDB writes in C, so its file is compared before and after each commit. What differs was written as
@@ -95,6 +95,14 @@ class Rename:
     to_directory: int
     to_name: str
     node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Rename):
+    """Two names that were given each other's node, both or none."""
+
+    other: int
+    """The node that had the second name, and has the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,16 +291,32 @@ class Recorder(System):
             to_directory, to_name = self._place(to)
             node = self._names[directory].pop(name)
             self._names[to_directory][to_name] = node
-            moved = {old: str(to) + old[len(str(path)) :] for old in self._directories
-                     if old == str(path) or old.startswith(f"{path}/")}
-            for old, new in moved.items():
-                self._directories[new] = self._directories.pop(old)
-                self._images.pop(f"{old}/data.mdb", None)
+            self._moved((path, to))
             self.note(Rename(directory, name, to_directory, to_name, node))
 
+    def _moved(self, *moves: tuple[Path, Path]) -> None:
+        """Directories have other paths, and so has all in them."""
+        before = dict(self._directories)
+        found = {
+            old: str(to) + old[len(str(path)) :] for path, to in moves for old in before
+            if old == str(path) or old.startswith(f"{path}/")
+        }
+        for old in found:
+            del self._directories[old]
+            self._images.pop(f"{old}/data.mdb", None)
+        for old, new in found.items():
+            self._directories[new] = before[old]
+
     def exchange(self, path: Path, other: Path) -> None:
-        """Refused: no workload exchanges names, so nothing says what a power cut may leave."""
-        raise NotImplementedError("an exchange of names is not recorded")
+        with self._gate:
+            super().exchange(path, other)
+            directory, name = self._place(path)
+            other_directory, other_name = self._place(other)
+            node, behind = self._names[directory][name], self._names[other_directory][other_name]
+            self._names[directory][name] = behind
+            self._names[other_directory][other_name] = node
+            self._moved((path, other), (other, path))
+            self.note(Exchange(directory, name, other_directory, other_name, node, behind))
 
     def link(self, path: Path, to: Path) -> None:
         with self._gate:

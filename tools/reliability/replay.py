@@ -34,6 +34,7 @@ from reliability.recorder import (
     OPAQUE,
     Begin,
     Content,
+    Exchange,
     Name,
     Operation,
     Rename,
@@ -314,6 +315,8 @@ def _directories_of(operation: Operation) -> tuple[int, ...]:
 def _apply_name(names: dict[int, dict[str, int]], operation: Operation) -> None:
     if isinstance(operation, Rename):
         names.setdefault(operation.directory, {}).pop(operation.name, None)
+        if isinstance(operation, Exchange):
+            names[operation.directory][operation.name] = operation.other
         names.setdefault(operation.to_directory, {})[operation.to_name] = operation.node
         return
     assert isinstance(operation, Name)

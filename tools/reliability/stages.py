@@ -377,6 +377,11 @@ def ended() -> None:
                 thread.join()
 
 
+def backup_of(path: Path) -> Path:
+    """Where a call backs up the index."""
+    return path.with_name(f"{path.name}-backup")
+
+
 def copied(source: Path, path: Path) -> None:
     """A copy of a specimen, unless there is one already; none where there is no specimen."""
     if source.exists() and not path.exists():
@@ -390,6 +395,7 @@ def staged(source: Path, path: Path, specimen: str, mode: Mode, states: tuple[st
     """A fresh copy of a specimen in some state, opened unless `mode` is empty."""
     GATE.open()
     copied(source, path)
+    shutil.rmtree(backup_of(path), ignore_errors=True)
     rows = contents(specimen)
     stage = Stage(path, specimen == "keyed", Model(rows, rows or ()))
     if mode:

@@ -95,7 +95,7 @@ def versions(name: str, folders: list[Path], pattern: str) -> list[pages.Documen
     found = []
     for seq, folder in enumerate(folders):
         for file in sorted(folder.rglob(pattern)):
-            if "site-packages" in file.parts or not file.is_file():
+            if "site-packages" in file.relative_to(folder).parts or not file.is_file():
                 continue
             text = file.read_bytes().decode("utf-8", "replace")
             if len(truth.words(text)) >= LEAST_WORDS:

@@ -42,6 +42,7 @@ from simindex.cli.recipes import (
     stored_recipe,
     told_in_full,
 )
+from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
 from simindex.inputs import require_inputs
@@ -98,13 +99,14 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 @recipe_options
 @idf_options
 @input_options
+@wait_option
 @output_options
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool,
     on_existing: Choice | None, prune: bool, overwrite: bool, commit_every: int,
     batch_rows: int | None, structures: tuple[str, ...] | None, h: int | None,
     key_secret: bytes | None, recipe_of: str | None, recipe_given: dict[str, Any],
-    learning: Learning, reading: Reading, as_json: bool, quiet: bool,
+    learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
@@ -114,11 +116,12 @@ def build(
     """
     from simindex.cli.building import NothingRead, Run, left_at
     from simindex.cli.contents import Rows, Texts, require_no_recipe
-    from simindex.cli.new_index import clear_up, replacing
+    from simindex.cli.new_index import replacing
     from simindex.cli.pruning import Pruning
     from simindex.index.first_texts import awaits_recipe
     from simindex.storage.location import checked_call
     from simindex.writing.ownership import exists
+    from simindex.writing.replacement import clear_up
 
     started = time.perf_counter()
     if not inputs:
@@ -127,6 +130,8 @@ def build(
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
         raise click.UsageError("--on-existing goes with --append")
+    if turn.seconds and not (append or overwrite):
+        raise click.UsageError("--wait goes with --append or --overwrite")
     if prune and not append:
         raise click.UsageError("--prune goes with --append")
     if recipe_of is not None and (recipe_given or learning.asked):
@@ -203,9 +208,9 @@ def build(
         contents = Texts(prepared)
     run = Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace",
-        quiet or as_json, pruning,
+        quiet or as_json, pruning, turn,
     )
-    place = replacing(run.path) if overwrite else nullcontext(run.path)
+    place = replacing(run.path, turn) if overwrite else nullcontext(run.path)
     try:
         shown = Progress("indexing", quiet=quiet, extent=contents.extent)
         with shown as run.progress, place as run.place:

@@ -22,7 +22,7 @@ from simindex.cli.choices import (
     threads_option,
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
-from simindex.cli.console import as_json_line, count, duration, key_text, say
+from simindex.cli.console import count, duration, say
 from simindex.cli.dedup.keeping import (
     REPRESENTATIVE,
     by_rank,
@@ -30,14 +30,17 @@ from simindex.cli.dedup.keeping import (
     ranks_of,
     representatives,
 )
+from simindex.cli.dedup.ranks import WRITTEN, Keep
 from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
+from simindex.cli.results import Results, result_options
+from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
+from simindex.outputs.columns import Schema, key_text, kind_of_keys
 
 if TYPE_CHECKING:
     from simindex.arrays import I64
-    from simindex.cli.dedup.ranks import Keep
     from simindex.records.clusters import Clusters
 
 
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--keep", metavar="POLICY", callback=kept_option,
+    shell_complete=suggested(lambda: [REPRESENTATIVE, *WRITTEN[:-1]]),
     help="Say which document of each cluster to keep: representative, or first, longest, newest or "
     "highest:FIELD, which need the INPUTs. Prints keep or drop, the document, its cluster, and the "
     "document that is kept.",
@@ -71,11 +75,12 @@ if TYPE_CHECKING:
 @memory_limit_option
 @threads_option
 @input_options
+@result_options
 @output_options
 def clusters(
     index_path: str, inputs: tuple[str, ...], h: int | None, star: bool, singletons: bool,
     keep: Keep | None, listed: str | None, date_field: str | None, memory_limit: int | None,
-    threads: int | None, reading: Reading, as_json: bool, quiet: bool,
+    threads: int | None, reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
 
@@ -90,29 +95,38 @@ def clusters(
 
     keep = _checked_keep(keep, listed, date_field, inputs)
     require_inputs(inputs)
+    results.require_apart(inputs, index_path)
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
         h = index.h if h is None else h
         if keep is not None:
             _require_ranks(keep, inputs, bool(index.options.keys))
-        with Progress("pairing", "row", quiet=quiet) as progress:
-            found = index.clusters(
-                h=h, mode="star" if star else "components", singletons=singletons,
-                memory_limit=memory_limit, threads=threads, progress=progress.tell,
-            )
-        rows = len(index)
-        if keep is None:
-            for some in found.slices(LINES_AT_ONCE):
-                click.echo("\n".join(_lines(some, as_json)))
-        else:
-            reading = reading.named_for(index)
-            if not quiet:
-                reading.say_names(inputs, index_path)
-            intake = reading.intake()
-            documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
-            kept = _kept(found, keep, documents, quiet)
-            for lines in _verdicts(found, kept, listed, as_json):
-                click.echo("\n".join(lines))
+        schema = _schema_of_verdicts if keep else _schema
+        with results.opened(schema(index.options.keys)) as write:
+            with Progress("pairing", "row", quiet=quiet) as progress:
+                found = index.clusters(
+                    h=h, mode="star" if star else "components", singletons=singletons,
+                    memory_limit=memory_limit, threads=threads, progress=progress.tell,
+                )
+            rows = len(index)
+            if keep is None:
+                for columns in map(_columns, found.slices(LINES_AT_ONCE)):
+                    if write is None:
+                        click.echo("\n".join(_lines(columns)))
+                    else:
+                        write(columns)
+            else:
+                reading = reading.named_for(index)
+                if not quiet:
+                    reading.say_names(inputs, index_path)
+                intake = reading.intake()
+                documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
+                kept = _kept(found, keep, documents, quiet)
+                for columns in _verdicts(found, kept, listed):
+                    if write is None:
+                        click.echo("\n".join(_lines_of_verdicts(columns, listed is not None)))
+                    else:
+                        write(columns)
     if keep is not None and not quiet:
         if rows > found.documents:
             say(
@@ -188,36 +202,40 @@ def _kept(
     return by_rank(found, ranks)
 
 
-def _verdicts(
-    found: Clusters, kept: I64, listed: str | None, as_json: bool
-) -> Iterator[list[str]]:
-    """Lines for what is kept and dropped, some at a time."""
+def _schema_of_verdicts(keys: Any) -> Schema:
+    kind = kind_of_keys(keys) if keys else "uint64"
+    return {"keep": "bool", "key" if keys else "id": kind, "cluster": kind, "kept": kind}
+
+
+def _verdicts(found: Clusters, kept: I64, listed: str | None) -> Iterator[dict[str, Any]]:
+    """What is kept and dropped, some documents at a time; only one of both if that is `listed`."""
     import numpy as np
 
     chosen = found.standing_for(kept)
     keeps = kept == np.arange(len(kept))
     for number, some in enumerate(chosen.slices(LINES_AT_ONCE)):
-        columns = some.keys(), some.cluster_keys(), some.representative_keys()
-        ids = some.id.tolist(), some.cluster.tolist(), some.representative.tolist()
-        names = [own if own is not None else other for own, other in zip(columns, ids, strict=True)]
-        lines = []
-        for place, (name, cluster, winner) in enumerate(zip(*names, strict=True)):
-            keep = bool(keeps[number * LINES_AT_ONCE + place])
-            verdict = "keep" if keep else "drop"
-            if listed is not None and verdict != listed:
-                continue
-            if as_json:
-                of = "id" if columns[0] is None else "key"
-                lines.append(as_json_line({
-                    "keep": keep, of: _plain(name), "cluster": _plain(cluster),
-                    "kept": _plain(winner),
-                }))
-            elif listed is not None:
-                lines.append(_alone(name))
-            else:
-                lines.append("\t".join([verdict, *map(shown, (name, cluster, winner))]))
-        if lines:
-            yield lines
+        start = number * LINES_AT_ONCE
+        keep = keeps[start : start + len(some)]
+        columns: list[Any] = [some.keys(), some.cluster_keys(), some.representative_keys()]
+        keyed = columns[0] is not None
+        if not keyed:
+            columns = [column.tolist() for column in (some.id, some.cluster, some.representative)]
+        rows = np.arange(len(some))
+        if listed is not None:
+            rows = np.flatnonzero(keep == (listed == "keep"))
+        if len(rows):
+            own, cluster, winner = ([column[row] for row in rows.tolist()] for column in columns)
+            name = "key" if keyed else "id"
+            yield {"keep": keep[rows], name: own, "cluster": cluster, "kept": winner}
+
+
+def _lines_of_verdicts(columns: dict[str, Any], listed: bool) -> Iterator[str]:
+    keep, *names = columns.values()
+    if listed:
+        yield from map(_alone, names[0])
+        return
+    for kept, *row in zip(keep.tolist(), *names, strict=True):
+        yield "\t".join(["keep" if kept else "drop", *map(shown, row)])
 
 
 def _plain(name: Any) -> Any:
@@ -238,18 +256,32 @@ def _alone(name: Any) -> str:
     return text
 
 
-def _lines(some: Clusters, as_json: bool) -> Iterator[str]:
-    keys = some.keys(), some.cluster_keys(), some.representative_keys()
-    for place, one in enumerate(some):
-        names = [None if column is None else column[place] for column in keys]
-        if as_json:
-            record = one._asdict()
-            if keys[0] is not None:
-                record |= zip(
-                    ("key", "cluster_key", "representative_key"), map(key_text, names), strict=True
-                )
-            yield as_json_line(record)
-            continue
-        if keys[0] is None:
-            names = [one.id, one.cluster, one.representative]
-        yield "\t".join([*map(shown, names), str(one.size), str(one.distance)])
+def _schema(keys: Any) -> Schema:
+    ids: Schema = {
+        "id": "uint64", "cluster": "uint64", "representative": "uint64", "distance": "uint16",
+        "size": "int64",
+    }
+    kind = kind_of_keys(keys)
+    named: Schema = {"key": kind, "cluster_key": kind, "representative_key": kind} if keys else {}
+    return {**ids, **named}
+
+
+def _columns(some: Clusters) -> dict[str, Any]:
+    columns: dict[str, Any] = {
+        "id": some.id, "cluster": some.cluster, "representative": some.representative,
+        "distance": some.distance, "size": some.size,
+    }
+    if (keys := some.keys()) is not None:
+        others = some.cluster_keys(), some.representative_keys()
+        columns |= zip(("key", "cluster_key", "representative_key"), (keys, *others), strict=True)
+    return columns
+
+
+def _lines(columns: dict[str, Any]) -> Iterator[str]:
+    sizes = columns["size"].tolist(), columns["distance"].tolist()
+    if "key" in columns:
+        names = [columns[name] for name in ("key", "cluster_key", "representative_key")]
+    else:
+        names = [columns[name].tolist() for name in ("id", "cluster", "representative")]
+    for own, cluster, representative, size, distance in zip(*names, *sizes, strict=True):
+        yield "\t".join([*map(shown, (own, cluster, representative)), str(size), str(distance)])

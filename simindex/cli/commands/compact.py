@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-import simindex
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, structures_option
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
+from simindex.cli.turn import Turn, wait_option
 
 if TYPE_CHECKING:
     from simindex.records.reports import IndexStats
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 @index_argument
 @click.option("--full", is_flag=True, help="Merge all files into one, and remove all deleted rows.")
 @structures_option
+@wait_option
 @output_options
 def compact(
-    index_path: str, full: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool
+    index_path: str, full: bool, structures: tuple[str, ...] | None, turn: Turn, as_json: bool,
+    quiet: bool,
 ) -> None:
     """Merge the files of INDEX.
 
@@ -31,7 +33,7 @@ def compact(
     or remove permuted tables and slice lists.
     """
     started = time.perf_counter()
-    with simindex.open(index_path, "w") as index:
+    with turn.open(index_path) as index:
         before = index.stats()
         with Progress("merging", "row", quiet=quiet) as progress:
             index.compact(full=full, structures=structures, progress=progress.tell)

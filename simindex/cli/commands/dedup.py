@@ -26,6 +26,7 @@ from typing import Any
 
 import click
 
+from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
@@ -36,12 +37,14 @@ from simindex.cli.choices import (
     output_options,
 )
 from simindex.cli.console import count, duration, megabytes, say
-from simindex.cli.dedup.ranks import DATE_FIELDS, Keep, keep_option
+from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.short_texts import ShortTexts
+from simindex.cli.suggested import suggested
+from simindex.cli.turn import Turn, wait_option
 from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
 
@@ -58,6 +61,7 @@ BUFFER_DOCUMENTS = 1 << 14
 @distance("the recipe")
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
+    shell_complete=suggested(lambda: WRITTEN),
     help="Which document of a group to keep: first, longest (the longest text), newest, "
     "highest:FIELD (the highest number or text in FIELD), or none (drop the whole group). longest, "
     "newest and highest read everything twice, standard input from a temporary copy. With standard "
@@ -85,7 +89,8 @@ BUFFER_DOCUMENTS = 1 << 14
     "--audit", type=NamedPath(), metavar="FILE",
     help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
     "distance, why it went, and the file and line of both. With --index the lines are added to "
-    "FILE, except those that it has.",
+    "FILE, except those that it has. Without --index, a FILE that ends with .csv or .parquet is a "
+    "table, which is there at the end of the run.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -95,12 +100,13 @@ BUFFER_DOCUMENTS = 1 << 14
 @recipe_options
 @idf_options
 @input_options
+@wait_option
 @output_options
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, keep: Keep,
     date_field: str | None, buffer_documents: int, mark: bool, audit: str | None, recall: float,
     temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning, reading: Reading,
-    as_json: bool, quiet: bool,
+    turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents without their near-duplicates.
 
@@ -116,20 +122,24 @@ def dedup(
     fingerprint. With --mark it prints them, unmarked.
     """
     from simindex.cli.batches import process_bytes
-    from simindex.cli.dedup.outputs import audit_file, require_apart, whole_writes
+    from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
     from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
     from simindex.cli.dedup.run import Run
     from simindex.cli.dedup.whole import Ranking
 
     inputs = inputs or ("-",)
     require_inputs(inputs)
-    require_apart(audit, inputs, index_path)
+    require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))
+    adding = index_path is not None
+    audited = audit_format(audit, adding=adding)
     if date_field is not None:
         if keep.policy != "newest":
             raise click.UsageError("--date-field goes with --keep newest")
         keep = replace(keep, field=date_field)
     streamed = decided_in_buffers(inputs) if keep.is_by_rank else None
     whole = keep.is_by_rank and streamed is None
+    if turn.seconds and index_path is None:
+        raise click.UsageError("--wait goes with --index")
     if index_path is not None and temp_dir is not None and not whole:
         raise click.UsageError("nothing is temporary here: leave out --temp-dir")
     if keep.is_by_rank and not (whole or quiet):
@@ -141,7 +151,7 @@ def dedup(
     silent = quiet or sys.stdout.isatty()
     reading = reading.of_all_fields()
     reading = reading.of_this_run() if index_path is None else reading.lasting()
-    asked = Asked(inputs, recipe_given, h, learning, reading, silent)
+    asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn)
     with ExitStack() as opened:
         if index_path is None or whole:
             folder = opened.enter_context(temporary_folder(temp_dir))
@@ -158,7 +168,7 @@ def dedup(
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
-            listing = opened.enter_context(audit_file(audit, adding=index_path is not None))
+            listing = opened.enter_context(audit_file(audit, audited, adding=adding))
             output = opened.enter_context(whole_writes())
             short = ShortTexts(place.prepared.recipe, h)
             run = Run(place, h, keep, recall, mark, output, listing, short)

@@ -11,13 +11,13 @@ from typing import Any, BinaryIO
 
 import click
 
-import simindex
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, emit, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.numbers import Id
 from simindex.cli.progress import Progress
+from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidInput
 from simindex.inputs import ID_FIELDS
 from simindex.inputs.streams import Unreadable, lines, unmarked
@@ -39,10 +39,11 @@ LINE_END_BYTES = 5
     help="Delete the keys in this file, one a line (ids, if the index has no keys). - is standard "
     "input.",
 )
+@wait_option
 @output_options
 def delete(
     index_path: str, ids: tuple[int, ...], keys: tuple[str, ...], keys_from: str | None,
-    as_json: bool, quiet: bool,
+    turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
     """Delete documents of INDEX by key or id.
 
@@ -53,7 +54,7 @@ def delete(
 
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
-    with simindex.open(index_path, "w") as index:
+    with turn.open(index_path) as index:
         _require_named(index_path, index.options.keyed, bool(ids), bool(keys))
         before = len(index)
         as_stored = _as_stored(index.options.keys)

@@ -21,11 +21,12 @@ from simindex.cli.choices import (
     verbose_option,
 )
 from simindex.cli.chunks import why_none
-from simindex.cli.commands.query import fingerprint_option, text_option, top_options
+from simindex.cli.commands.query import METHODS, fingerprint_option, text_option, top_options
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
+from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 
 
@@ -38,7 +39,10 @@ from simindex.errors import InvalidOption
     "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the near-duplicates to find. 1 is exact.",
 )
-@click.option("--method", default="auto", show_default=True, help="How to search, as in `query`.")
+@click.option(
+    "--method", default="auto", show_default=True, help="How to search, as in `query`.",
+    shell_complete=suggested(lambda: METHODS),
+)
 @top_options
 @memory_option
 @verbose_option

@@ -10,25 +10,21 @@ equal ones by name: equal rows give equal bytes, whatever the order they were ad
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
-import click
-
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options
-from simindex.cli.console import as_json_line
+from simindex.cli.results import Results, result_options
+from simindex.outputs.columns import Schema
 
-LINES_AT_ONCE = 1 << 10
+ROWS_AT_ONCE = 1 << 10
 
 NAMES: dict[Any, str] = {"str": "key", "bytes": "key_hex", None: "id", False: "id"}
 """The column of names, by the kind of keys."""
-
-_QUOTED = re.compile('[,"\r\n]')
 
 Row = tuple[str, Any]
 """A fingerprint in hexadecimal, and the row's id or key."""
@@ -36,28 +32,25 @@ Row = tuple[str, Any]
 
 @program.command()
 @index_argument
-@click.option(
-    "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True
-)
+@result_options
 @output_options
-def export(index_path: str, kind: str, as_json: bool, quiet: bool) -> None:
+def export(index_path: str, results: Results, as_json: bool, quiet: bool) -> None:
     """Print every row of INDEX, ordered by fingerprint.
 
-    Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal. `build`
-    reads this output. It has neither the recipe nor the radius of INDEX: an index that is built of
-    it takes no texts, and uses the radius of -d.
+    Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal, as JSON
+    lines unless --output says otherwise. `build` reads them, and CSV. They have neither the recipe
+    nor the radius of INDEX: an index that is built of them takes no texts, and uses the radius of
+    -d.
     """
+    results.require_apart((), index_path)
     with simindex.open(index_path, "r") as index:
         name = NAMES[index.options.keys]
-        as_line: Callable[[Row], str] = _csv_line
-        if kind == "jsonl" or as_json:
-            def as_line(row: Row) -> str:
-                return as_json_line({name: row[1], "fingerprint": row[0]})
-        else:
-            click.echo(f"{name},fingerprint")
         rows = ordered(index)
-        while some := list(islice(rows, LINES_AT_ONCE)):
-            click.echo("\n".join(map(as_line, some)))
+        schema: Schema = {name: "uint64" if name == "id" else "text", "fingerprint": "text"}
+        with results.table(schema) as write:
+            while some := list(islice(rows, ROWS_AT_ONCE)):
+                fingerprints, names = zip(*some, strict=True)
+                write({name: names, "fingerprint": fingerprints})
 
 
 def ordered(index: simindex.Index) -> Iterator[Row]:
@@ -78,11 +71,3 @@ def _rows(index: simindex.Index) -> Iterator[Row]:
         for place, name in enumerate(names):
             shown = name.hex() if isinstance(name, bytes) else name
             yield digits[place * size : (place + 1) * size], shown
-
-
-def _csv_line(row: Row) -> str:
-    fingerprint, name = row
-    text = str(name)
-    if _QUOTED.search(text):
-        text = '"' + text.replace('"', '""') + '"'
-    return f"{text},{fingerprint}"

@@ -36,7 +36,7 @@ from simindex.cli.chunks import (
     places_of_rows,
     read_ahead,
 )
-from simindex.cli.console import as_json_line, cell, count, duration, megabytes, say
+from simindex.cli.console import cell, count, duration, megabytes, say
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
@@ -49,6 +49,7 @@ from simindex.cli.recipes import (
 )
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
+from simindex.outputs.columns import as_json_line
 
 if TYPE_CHECKING:
     import numpy as np

@@ -47,7 +47,7 @@ KINDS: dict[Any, str] = {
 @program.command()
 @click.argument("index_paths", metavar="INDEX...", nargs=-1, required=True, type=NamedPath())
 @click.option(
-    "-o", "--output", "output", required=True, type=NamedPath(), metavar="NEW",
+    "-o", "--out", "output", required=True, type=NamedPath(), metavar="NEW",
     help="The index to create.",
 )
 @click.option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,8 +17,10 @@ from simindex.cli.choices import (
     output_options,
     threads_option,
 )
-from simindex.cli.console import as_json_line, cell, count, duration, key_text, say
+from simindex.cli.console import cell, count, duration, say
 from simindex.cli.progress import Progress
+from simindex.cli.results import Results, result_options
+from simindex.outputs.columns import Schema, key_text, kind_of_keys
 
 
 @program.command()
@@ -33,29 +34,35 @@ from simindex.cli.progress import Progress
 )
 @memory_limit_option
 @threads_option
+@result_options
 @output_options
 def pairs(
     index_path: str, h: int | None, collapse_equal: bool, memory_limit: int | None,
-    threads: int | None, as_json: bool, quiet: bool,
+    threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print all near-duplicates within INDEX.
 
     Prints one line for each pair: two keys (or ids) and their distance, separated by tabs.
     """
+    results.require_apart((), index_path)
     started = time.perf_counter()
     found = 0
     with (
         simindex.open(index_path, "r") as index,
+        results.opened(_schema(index.options.keys)) as write,
         # Not on a terminal that pairs are printed to.
-        Progress("pairing", "row", quiet=quiet or sys.stdout.isatty()) as progress,
+        Progress("pairing", "row", quiet=quiet or results.on_terminal) as progress,
     ):
         h = index.h if h is None else h
         for some in index.pairs(
             h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
             progress=progress.tell,
         ):
-            for lines in _lines(some, as_json):
-                click.echo(lines)
+            for columns in _columns(some):
+                if write is None:
+                    click.echo("\n".join(_lines(columns)))
+                else:
+                    write(columns)
             found += len(some)
             if isinstance(some, simindex.CollapsedPairs):
                 found += len(some.groups)
@@ -70,31 +77,38 @@ def pairs(
 LINES_AT_ONCE = 1 << 10
 
 
-def _lines(some: Any, as_json: bool) -> Iterator[str]:
-    """What is printed of a chunk, some lines at a time."""
-    columns = [(some.a, some.b, some.distance.tolist(), some.keys())]
+def _schema(keys: Any) -> Schema:
+    ids: Schema = {"a": "uint64", "b": "uint64"}
+    kind = kind_of_keys(keys)
+    named: Schema = {"a_key": kind, "b_key": kind} if keys else {}
+    return {**ids, **named, "distance": "uint16"}
+
+
+def _columns(some: Any) -> Iterator[dict[str, Any]]:
+    """What is written of a chunk, some rows at a time."""
+    import numpy as np
+
+    parts = [(some.a, some.b, some.distance, some.keys())]
     if isinstance(some, simindex.CollapsedPairs):
         groups = some.groups
-        columns.append((groups.first, groups.row, [0] * len(groups), groups.keys()))
-    for a, b, distance, keys in columns:
-        named_a, named_b = (a.tolist(), b.tolist()) if keys is None else keys
-        lines = []
-        for place, bits in enumerate(distance):
-            if as_json:
-                record: dict[str, Any] = {"a": int(a[place]), "b": int(b[place])}
-                if keys is not None:
-                    record |= {
-                        "a_key": key_text(named_a[place]), "b_key": key_text(named_b[place]),
-                    }
-                lines.append(as_json_line({**record, "distance": bits}))
-            else:
-                first, second = shown(named_a[place]), shown(named_b[place])
-                lines.append(f"{first}\t{second}\t{bits}")
-            if len(lines) == LINES_AT_ONCE:
-                yield "\n".join(lines)
-                lines = []
-        if lines:
-            yield "\n".join(lines)
+        equal = np.zeros(len(groups), np.uint16)
+        parts.append((groups.first, groups.row, equal, groups.keys()))
+    for a, b, distance, keys in parts:
+        columns = {"a": a, "b": b, "distance": distance}
+        if keys is not None:
+            columns["a_key"], columns["b_key"] = keys
+        for start in range(0, len(a), LINES_AT_ONCE):
+            rows = slice(start, start + LINES_AT_ONCE)
+            yield {name: column[rows] for name, column in columns.items()}
+
+
+def _lines(columns: dict[str, Any]) -> Iterator[str]:
+    names = (
+        map(shown, columns[f"{side}_key"] if f"{side}_key" in columns else columns[side].tolist())
+        for side in "ab"
+    )
+    for a, b, bits in zip(*names, columns["distance"].tolist(), strict=True):
+        yield f"{a}\t{b}\t{bits}"
 
 
 def shown(name: Any) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -32,18 +31,25 @@ from simindex.cli.choices import (
     threads_option,
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE
-from simindex.cli.console import as_json_line, cell, count, duration, key_text, say, spot_checked
+from simindex.cli.console import cell, count, duration, say, spot_checked
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
+from simindex.cli.results import Results, result_options
+from simindex.cli.suggested import suggested
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
+from simindex.outputs.columns import Columns, Schema, as_json_line, key_text, kind_of_keys
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Answer, Questions
     from simindex.records.reports import SpotCheck
 
     Ask = Callable[..., Iterator[Answer]]
+
+
+METHODS = ("auto", "psm", "bphs", "issl", "scan")
+"""Those of the registry, which imports all of them."""
 
 
 def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
@@ -158,12 +164,13 @@ That is None without --top. Options of the command that contradict it are a wron
 @top_options
 @process_limit_option
 @input_options
+@result_options
 @output_options
 @threads_option
 @memory_option
 @click.option(
-    "--method", default="auto", show_default=True,
-    help="How to search: auto, psm, bphs, issl, scan, or the name of a structure.",
+    "--method", default="auto", show_default=True, shell_complete=suggested(lambda: METHODS),
+    help=f"How to search: {', '.join(METHODS)}, or the name of a structure.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -174,8 +181,8 @@ def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
     others: tuple[str, ...], h: int | None, recall: float, first: bool, limit: int | None,
     listed: str | None, method: str, memory: int | None, memory_limit: int | None,
-    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, as_json: bool,
-    quiet: bool,
+    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, results: Results,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
 
@@ -194,6 +201,7 @@ def query(
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")
     _require_index_first(index_path, inputs)
     require_inputs(inputs, "check the name; a text is looked up with --text TEXT")
+    results.require_apart(inputs, index_path, *others)
     intake = reading.intake()
     extent = reading.extent(inputs, intake) if inputs and not others else None
     asked = matched = found = 0
@@ -216,27 +224,37 @@ def query(
         )
         answered = _answers(asking.batches(), ask, index.options.bits, memory_limit)
         # Not on a terminal that matches are printed to.
-        silent = quiet or not (inputs or others) or sys.stdout.isatty()
+        silent = quiet or not (inputs or others) or results.on_terminal
         shown = Progress("looking up", quiet=silent, extent=extent)
-        with closing(answered), shown as progress:
-            for names, batch, answers in answered:
-                asked += len(names)
-                has = np.zeros(len(names), np.bool_)
-                for start, matches in answers:
-                    searching += matches.stats.seconds
-                    has[start + matched_queries(matches)] = True
-                    found += len(matches)
-                    how = f"{matches.stats.method}, " if _is_given("method") else ""
-                    hows[f"{how}{matches.stats.guarantee}"] = None
-                    exact = exact and matches.stats.exact
-                    for lines in () if listed else _lines(names, start, matches, as_json):
-                        click.echo(lines)
-                matched += int(np.count_nonzero(has))
-                without.add(names, batch, has)
-                if listed:
-                    for line in _listed(names, has == (listed == "matched"), as_json):
-                        click.echo(line)
-                progress.advance(len(names), 0)
+        schema = _schema(index.options.keys, listed)
+        with results.opened(schema) as write:
+            with closing(answered), shown as progress:
+                for names, batch, answers in answered:
+                    asked += len(names)
+                    has = np.zeros(len(names), np.bool_)
+                    for start, matches in answers:
+                        searching += matches.stats.seconds
+                        has[start + matched_queries(matches)] = True
+                        found += len(matches)
+                        how = f"{matches.stats.method}, " if _is_given("method") else ""
+                        hows[f"{how}{matches.stats.guarantee}"] = None
+                        exact = exact and matches.stats.exact
+                        for some in () if listed else _blocks(matches):
+                            if write is None:
+                                click.echo("\n".join(_lines(names, start, some)))
+                            else:
+                                write(_columns(names, start, some))
+                    matched += int(np.count_nonzero(has))
+                    without.add(names, batch, has)
+                    if listed:
+                        chosen = [names[at] for at in np.flatnonzero(has == (listed == "matched"))]
+                        if write is not None:
+                            write({"query": chosen})
+                        elif chosen:
+                            click.echo("\n".join(map(cell, chosen)))
+                    progress.advance(len(names), 0)
+            if not asked:  # before -o FILE is there
+                _end_without_question(asking, quiet)
         if not quiet and method not in ("auto", "scan") and nearest is None:
             waiting = index.stats().pending_rows
             if waiting:
@@ -257,11 +275,6 @@ def query(
     if not quiet:
         for line in met(intake):
             say(line)
-    if not asked:
-        none = inputs and not (texts or others or intake.documents)
-        why = "the inputs hold no document" if none else "no document has a fingerprint"
-        nothing_to_do(f"nothing was looked up: {why}", quiet=quiet)
-    if not quiet:
         how = f" ({'; '.join(hows)})" if hows else ""
         if listed:
             result = _result_of_listing(asked, matched, listed, h)
@@ -270,6 +283,16 @@ def query(
         say(f"{result}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
+
+
+def _end_without_question(asking: Asking, quiet: bool) -> NoReturn:
+    asking.without.close()
+    if not quiet:
+        for line in met(asking.intake):
+            say(line)
+    none = asking.inputs and not (asking.texts or asking.others or asking.intake.documents)
+    why = "the inputs hold no document" if none else "no document has a fingerprint"
+    nothing_to_do(f"nothing was looked up: {why}", quiet=quiet)
 
 
 def _result(
@@ -324,20 +347,25 @@ def _answers(
             yield names, batch, budget.ask(batch, ask)
 
 
-def _lines(
-    names: list[str], start: int, matches: simindex.Matches | simindex.TopMatches, as_json: bool
-) -> Iterator[str]:
-    """What is printed of matches of the queries from `start` on, some lines at a time."""
-    for some in _blocks(matches):
-        yield "\n".join(_line(names[start + match.query], match, as_json) for match in some)
+def _schema(keys: Any, listed: str | None) -> Schema:
+    if listed is not None:
+        return {"query": "text"}
+    return {"query": "text", "id": "uint64", "key": kind_of_keys(keys), "distance": "uint16"}
 
 
-def _listed(names: list[str], wanted: Any, as_json: bool) -> Iterator[str]:
-    """What --list prints of some queries."""
-    import numpy as np
+def _columns(names: list[str], start: int, some: list[simindex.Match]) -> Columns:
+    """What is written of some matches of the queries from `start` on."""
+    return {
+        "query": [names[start + match.query] for match in some],
+        "id": [match.id for match in some],
+        "key": [match.key for match in some],
+        "distance": [match.distance for match in some],
+    }
 
-    for place in np.flatnonzero(wanted).tolist():
-        yield as_json_line({"query": names[place]}) if as_json else cell(names[place])
+
+def _lines(names: list[str], start: int, some: list[simindex.Match]) -> Iterator[str]:
+    for match in some:
+        yield f"{cell(names[start + match.query])}\t{_named(match)}\t{match.distance}"
 
 
 def _blocks(matches: simindex.Matches | simindex.TopMatches) -> Iterator[list[simindex.Match]]:
@@ -355,14 +383,6 @@ def _blocks(matches: simindex.Matches | simindex.TopMatches) -> Iterator[list[si
 
 def _by_key(match: simindex.Match) -> tuple[int, int, str, int]:
     return match.query, match.distance, key_text(match.key) or "", match.id
-
-
-def _line(name: str, match: Any, as_json: bool) -> str:
-    key = key_text(match.key)
-    if as_json:
-        record = {"query": name, "id": match.id, "key": key, "distance": match.distance}
-        return as_json_line(record)
-    return f"{cell(name)}\t{_named(match)}\t{match.distance}"
 
 
 def _named(match: simindex.Match) -> str:

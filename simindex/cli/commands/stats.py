@@ -13,7 +13,8 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
-from simindex.cli.console import audited, compacted, count, emit, encodable, megabytes, shown
+from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
+from simindex.outputs.columns import encodable
 
 if TYPE_CHECKING:
     from simindex.records.reports import IndexStats, Skew
@@ -26,13 +27,24 @@ if TYPE_CHECKING:
     help="Also print the fingerprints, and the first bits of them, that most rows share. "
     "This reads the whole index.",
 )
+@click.option(
+    "--metrics", is_flag=True,
+    help="Print the figures of INDEX for monitoring instead, in the text format of OpenMetrics.",
+)
 @verbose_option
 @output_options
-def stats(index_path: str, skew: bool, verbose: bool, as_json: bool, quiet: bool) -> None:
+def stats(
+    index_path: str, skew: bool, metrics: bool, verbose: bool, as_json: bool, quiet: bool
+) -> None:
     """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
     from simindex.index.first_texts import awaits_recipe
 
+    if metrics and (skew or verbose or as_json):
+        raise click.UsageError("--metrics has a format of its own: leave out other options")
     with simindex.open(index_path, "r") as index:
+        if metrics:
+            click.echo(index.metrics(calls=False), nl=False)
+            return
         held, waits = index.stats(skew=skew), awaits_recipe(index)
         undecided = waits and index.options.keys is None
     if as_json:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-import simindex
 from simindex.cli.app import program, uninterrupted
 from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
 from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
 from simindex.cli.numbers import Count, Share
+from simindex.cli.turn import Turn, wait_option
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS
 from simindex.planning.machine import CURVES, Machine
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     "--sample", type=Count(1), metavar="ROWS",
     help=f"With --audit: the number of rows to look up. Default: {AUDITED_ROWS:,}.",
 )
+@wait_option
 @verbose_option
 @output_options
 def tune(
     index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
-    verbose: bool,
-    as_json: bool, quiet: bool,
+    turn: Turn, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Measure this machine for the queries of INDEX.
 
@@ -62,7 +62,7 @@ def tune(
     sample = AUDITED_ROWS if sample is None else sample
     started = time.perf_counter()
     audit = None
-    with simindex.open(index_path, "w") as index:
+    with turn.open(index_path) as index:
         h = index.h if h is None else h
         check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
         check_sample(sample)

@@ -2,6 +2,7 @@
 
     --audit FILE            the lines of this run; FILE is overwritten
     --audit FILE --index    lines are added to FILE, except those that it has
+    --audit FILE.csv        a table instead of lines (or .parquet), which is there at the end
 
 Two lines are the same if they differ in `why` and `lost_to_at` only, the last fields: a second run
 finds in the index what the first one found beside the document, and cannot compare the texts.
@@ -18,12 +19,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
-from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS
+from simindex.cli.dedup.marks import AUDIT, AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.errors import InvalidOption
+from simindex.outputs.columns import Write
+from simindex.outputs.formats import Format
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,18 +34,29 @@ if TYPE_CHECKING:
 DIGEST_BYTES = 16
 
 
+class Audit(Protocol):
+    """An open audit, which takes records of `marks.AUDIT`."""
+
+    def write(self, records: Sequence[dict[str, Any]]) -> None:
+        """Adds records."""
+
+    def settle(self) -> None:
+        """Hands over what was written, as far as the format allows."""
+
+
 class Listing:
-    """An open audit."""
+    """JSON lines."""
 
     def __init__(self, file: BinaryIO, told: NDArray[np.bytes_]) -> None:
         self._file = file
         self._told = told
         """Digests of the lines that the file had, in order."""
 
-    def write(self, lines: Sequence[bytes]) -> None:
+    def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Adds the lines that the file did not have when it was opened."""
-        if not lines:
+        if not records:
             return
+        lines = [*map(audit_line, records)]
         if len(self._told):
             digests = np.array([_digest(line) for line in lines], self._told.dtype)
             place = np.searchsorted(self._told, digests)
@@ -77,6 +91,28 @@ def settle(stream: BinaryIO) -> None:
     except io.UnsupportedOperation:
         return
     os.fsync(fd)
+
+
+class Table:
+    """A format of `simindex.outputs`, which ends with the run."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+
+    def write(self, records: Sequence[dict[str, Any]]) -> None:
+        """Adds rows."""
+        if records:
+            self._write({name: [record[name] for record in records] for name in AUDIT})
+
+    def settle(self) -> None:
+        """Nothing yet: the file gets its name at the end."""
+
+
+@contextmanager
+def table(path: Path, row: Format) -> Iterator[Table]:
+    """The audit in another format than JSON lines, at its path after a clean exit."""
+    with row.to_file(path, "--audit", AUDIT) as write:
+        yield Table(write)
 
 
 @contextmanager

@@ -12,11 +12,18 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simindex.inputs.fields import MISSING, field_of
+from simindex.outputs.columns import Schema
 
 if TYPE_CHECKING:
     from simindex.inputs import Document
 
 MARK = "near_duplicate_of"
+
+AUDIT: Schema = {
+    "dropped": "text", "lost_to": "text", "distance": "uint16", "dropped_at": "text", "why": "text",
+    "lost_to_at": "text",
+}
+"""The columns of the audit."""
 
 AUDIT_BEGINS = b'{"dropped": '
 AUDIT_ENDS = b', "why": '
@@ -77,12 +84,17 @@ def _mark_of(loss: Loss) -> bytes:
     return b', "%b": {"key": %b, "distance": %d}}' % (_MARK, _dumped(loss.key), loss.distance)
 
 
-def audit_line(document: Document, loss: Loss, h: int) -> bytes:
-    """A line of the list of what was dropped."""
-    return _dumped({
+def audit_record(document: Document, loss: Loss, h: int) -> dict[str, Any]:
+    """What the audit has of a document that was dropped."""
+    return {
         "dropped": document.key, "lost_to": loss.key, "distance": loss.distance,
         "dropped_at": document.place, "why": loss.why(h), "lost_to_at": loss.place,
-    }) + b"\n"
+    }
+
+
+def audit_line(record: dict[str, Any]) -> bytes:
+    """The same as a line."""
+    return _dumped(record) + b"\n"
 
 
 def _fields(document: Document, id_field: str, text_field: str) -> Any:

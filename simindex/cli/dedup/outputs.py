@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from simindex.cli.choices import is_open_as
-from simindex.cli.dedup.listing import Listing, listing
+from simindex.cli.dedup.listing import Audit, listing, table
+from simindex.cli.results import load
 from simindex.errors import InvalidOption
+from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
 
 
 @contextmanager
@@ -26,39 +26,27 @@ def whole_writes() -> Iterator[BinaryIO]:
         yield output
 
 
+def audit_format(path: str | None, *, adding: bool) -> Format:
+    """How the audit is written; InvalidOption where lines are to be added to what has none."""
+    row = (path and by_suffix(path)) or FORMATS[JSONL]
+    if adding and row.name != JSONL:
+        raise InvalidOption(
+            f"--audit {path} is {row.name}, and each run with --index adds to the audit, which "
+            "only JSON lines allow", remedy="name a file that ends with .jsonl", option="audit",
+            path=path,
+        )
+    load(row)
+    return row
+
+
 @contextmanager
-def audit_file(path: str | None, *, adding: bool) -> Iterator[Listing | None]:
+def audit_file(path: str | None, row: Format, *, adding: bool) -> Iterator[Audit | None]:
     """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
         yield None
-        return
-    with listing(Path(path), adding=adding) as opened:
-        yield opened
-
-
-def require_apart(path: str | None, inputs: tuple[str, ...], index_path: str | None) -> None:
-    """InvalidOption where the audit would be written over, or into, something else."""
-    if path is None:
-        return
-    audit = Path(path)
-    there = Path(os.path.realpath(audit))
-    other = None
-    for name in inputs:
-        if name == "-":
-            if is_open_as(audit, sys.stdin):
-                other = "standard input"
-        elif Path(os.path.realpath(name)) in there.parents or (
-            audit.exists() and audit.samefile(name)
-        ):
-            other = f"the input {name}"
-        elif Path(name).is_dir() and audit.exists() and audit.stat().st_nlink > 1:
-            other = f"of two names, one of which may be in the input {name}"
-    if index_path is not None and Path(os.path.realpath(index_path)) in (there, *there.parents):
-        other = f"the index {index_path}"
-    if is_open_as(audit, sys.stdout):
-        other = "standard output"
-    if other is not None:
-        raise InvalidOption(
-            f"--audit {audit} is {other}, or in it",
-            remedy="name another file", option="audit", path=str(audit),
-        )
+    elif row.name == JSONL:
+        with listing(Path(path), adding=adding) as lines:
+            yield lines
+    else:
+        with table(Path(path), row) as rows:
+            yield rows

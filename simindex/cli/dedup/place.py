@@ -31,6 +31,7 @@ from simindex.cli.recipes import (
     recipe_of_documents,
     told_in_full,
 )
+from simindex.cli.turn import Turn
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.first_texts import awaits_recipe
@@ -61,6 +62,8 @@ class Asked:
     learning: Learning
     reading: Reading
     silent: bool
+    turn: Turn
+    """To write the index that lasts."""
 
     def prepared(self, without: Path | None = None) -> Prepared:
         """The recipe asked for and the documents, with idf learned from them if it has any."""
@@ -153,7 +156,7 @@ def empty_index(
 def lasting(path: Path, asked: Asked) -> Place:
     """The index named by --index, with the writer's lock, created if there is none."""
     try:
-        index = simindex.open(path, "w")
+        index = asked.turn.open(path)
     except IndexNotFound:
         if not asked.silent:
             asked.reading.say_names(asked.inputs, path)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
+WRITTEN = tuple("highest:" if policy == "highest" else policy for policy in POLICIES)
+"""As they are typed, up to a field."""
+
 DATE_FIELDS = (
     "date", "time", "timestamp", "datetime", "published", "published_at", "updated", "updated_at",
     "modified", "created", "created_at",

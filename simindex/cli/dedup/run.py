@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -30,12 +30,12 @@ from simindex.cli.chunks import (
     portions,
     read_ahead,
 )
-from simindex.cli.console import key_text
 from simindex.cli.dedup.known import named_apart
-from simindex.cli.dedup.listing import Listing, settle
-from simindex.cli.dedup.marks import Loss, audit_line, line_of, marked_line
+from simindex.cli.dedup.listing import Audit, settle
+from simindex.cli.dedup.marks import Loss, audit_record, line_of, marked_line
 from simindex.cli.dedup.shared_ids import SharedIds
 from simindex.inputs import ID_FIELDS, Document, Intake
+from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
@@ -69,7 +69,7 @@ class Run:
     recall: float
     mark: bool
     output: BinaryIO
-    listing: Listing | None
+    listing: Audit | None
     short: ShortTexts
     documents: int = 0
     dropped: int = 0
@@ -194,7 +194,7 @@ class Run:
         options = self.place.asked.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
-        told: list[bytes] = []
+        told: list[dict[str, Any]] = []
         for document, loss in decided:
             self.shared.see(document, loss)
             mark = None if loss is None or (self.mark and loss.known) else loss
@@ -203,12 +203,12 @@ class Run:
             elif loss is None:
                 lines.append(line_of(document, id_field, text_field))
             if mark is not None and self.listing is not None:
-                told.append(audit_line(document, mark, self.h))
+                told.append(audit_record(document, mark, self.h))
             if len(lines) + len(told) >= WRITTEN_LINES:
                 self._hand_over(lines, told)
         self._hand_over(lines, told)
 
-    def _hand_over(self, lines: list[bytes], told: list[bytes]) -> None:
+    def _hand_over(self, lines: list[bytes], told: list[dict[str, Any]]) -> None:
         self.output.write(b"".join(lines))
         lines.clear()
         if self.listing is not None:

@@ -31,10 +31,10 @@ from simindex.cli.chunks import (
     portions,
     read_ahead,
 )
-from simindex.cli.console import key_text
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss
 from simindex.errors import InvalidInput
+from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
 
 if TYPE_CHECKING:

@@ -360,11 +360,10 @@ class Reading:
     def head(self, known: SealedHead | None = None) -> SealedHead:
         """The head, and the bytes that it is stored as; `known` if it is that, which saves time."""
         value = self._txn.get("head", b"head")
-        if known is None:
-            return SealedHead(value or b"", Head.decode(unseal("head", b"head", value)))
-        if value == known.value:
+        if known is not None and value == known.value:
             return known
-        return SealedHead(value or b"", Head.decode(unseal("head", b"head", value), known.head))
+        before = None if known is None else known.head
+        return SealedHead(value or b"", Head.decode(unseal("head", b"head", value), before))
 
     def value(self, head: Head, name: str) -> bytes | None:
         """A whole value of `meta`, or None if the head names none."""

@@ -4,7 +4,8 @@ Invariants
 1. A file gets its final name only when its bytes are on the disk and were read back and verified:
    write to `.tmp-…`, verify, fsync, rename, fsync the directory.
 2. Nothing is ever written into a file that has its final name. One that never became part of the
-   index may be cut to no bytes; see `removal.empty`.
+   index, and has no second name, may be cut to no bytes; see `removal.empty`. So a backup may share
+   files by hard links.
 """
 
 from __future__ import annotations

@@ -54,9 +54,13 @@ def remove_tree(path: Path) -> None:
 
 
 def empty(path: Path) -> None:
-    """Cuts a file that nobody reads any more to no bytes; it keeps its name."""
+    """Cuts a file that nobody reads any more to no bytes; it keeps its name.
+
+    Not one that has another name, as in a backup: the bytes are that one's, too.
+    """
     with Descriptor(path, os.O_WRONLY | os.O_NOFOLLOW) as file:
-        disk.system.resize(file.fileno(), 0)
+        if os.fstat(file.fileno()).st_nlink == 1:
+            disk.system.resize(file.fileno(), 0)
 
 
 def unlink_held(path: Path) -> Descriptor | None:

@@ -23,7 +23,7 @@ Run = Callable[..., Any]
 
 
 def test_export_prints_csv_that_reads_back(run: Run, keyed: str, objects: Any) -> None:
-    table = list(csv.DictReader(io.StringIO(run("export", keyed, "--format", "csv").stdout)))
+    table = list(csv.DictReader(io.StringIO(run("export", keyed, "--output", "csv").stdout)))
     rows = objects(run("export", keyed, "--json").stdout)
     assert len(rows) == 10
     assert rows == table
@@ -52,7 +52,7 @@ def indexes(draw: st.DrawFn) -> tuple[Any, list[tuple[list[tuple[int, ...]], lis
 
 
 def exported(path: Path, form: str) -> bytes:
-    done = CliRunner().invoke(program, ["export", str(path), "--format", form])
+    done = CliRunner().invoke(program, ["export", str(path), "--output", form])
     assert done.exit_code == 0, done.stderr
     return done.stdout_bytes
 
@@ -114,16 +114,16 @@ def test_what_fingerprint_prints_gives_the_index_of_the_texts(
         {"id": f"k\t{n}", "text": f"{n % 7} a text of some words, {n % 7}"} for n in range(30)
     ])
     run("build", "i.sim", path)
-    wanted = run("export", "i.sim", "--format", form).stdout
+    wanted = run("export", "i.sim", "--output", form).stdout
     asked = ("fingerprint", path, "-q", "--recipe", "i.sim")
     Path("a.hex").write_text(run(*asked).stdout)
     run("build", "j.sim", "a.hex")
-    assert run("export", "j.sim", "--format", form).stdout == wanted
+    assert run("export", "j.sim", "--output", form).stdout == wanted
     run("build", "k.sim", "-", input=run(*asked, "--json").stdout)
-    assert run("export", "k.sim", "--format", form).stdout == wanted
+    assert run("export", "k.sim", "--output", form).stdout == wanted
 
 
 def test_an_empty_index_has_a_header(run: Run) -> None:
     simindex.open("i.sim", "n").close()
-    assert run("export", "i.sim", "--format", "csv").stdout == "id,fingerprint\n"
+    assert run("export", "i.sim", "--output", "csv").stdout == "id,fingerprint\n"
     assert run("export", "i.sim").stdout == ""

@@ -101,3 +101,12 @@ def test_stats_of_an_index_without_rows_say_what_its_first_rows_decide(run: Run)
     with simindex.open("i.sim", "w") as index:
         index.append(np.arange(3, dtype=np.uint64))
     assert "it was built from fingerprints" in run("stats", "i.sim").stdout
+
+
+def test_metrics_are_those_of_the_index(run: Run, keyed: str) -> None:
+    printed = run("stats", keyed, "--metrics").stdout
+    with simindex.open(keyed) as index:
+        assert printed == index.metrics(calls=False)
+    assert "--metrics has a format of its own" in run(
+        "stats", keyed, "--metrics", "--json", code=2
+    ).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import subprocess
@@ -175,3 +176,24 @@ def test_the_output_is_not_read_where_it_goes_into_the_folder_that_is_read(
     printed, said = (written, complaint) if to == ">" else (output, written)
     assert [json.loads(line)["id"] for line in printed.splitlines()] == ["folder/b.txt"]
     assert b"skipped 2 files: the output goes there" in said
+
+
+def test_a_table_has_what_the_lines_have(run: Run, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    for name in ("gone.jsonl", "gone.csv", "gone.parquet"):
+        run("dedup", "--audit", name, "-q", *PLAIN, "-d", 7, input=GIVEN)
+    lines = lines_of("gone.jsonl")
+    assert len(lines) == 3
+    assert parquet.read_table("gone.parquet").to_pylist() == lines
+    with Path("gone.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    told = [{name: "" if of is None else str(of) for name, of in row.items()} for row in lines]
+    assert rows == told
+    assert not list(tmp_path.glob(".simindex-*"))
+
+
+@pytest.mark.parametrize("name", ["gone.csv", "gone.parquet"])
+def test_a_run_that_fails_leaves_no_table(run: Run, tmp_path: Path, name: str) -> None:
+    pytest.importorskip("pyarrow")
+    run("dedup", "--audit", name, "-q", *PLAIN, input=GIVEN + "oops\n", code=4)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,1 @@
+"""A second copy of an index: what may become one, its files and catalog, the folder it replaces."""

@@ -1,0 +1,59 @@
+"""`simindex backup`: a second copy of an index, made while it is read and written."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+import simindex
+from simindex.cli.app import program
+from simindex.cli.choices import NamedPath, index_argument, output_options
+from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.progress import Progress
+from simindex.records.reports import BackupReport
+
+
+@program.command()
+@index_argument
+@click.argument("backup_path", metavar="DEST", type=NamedPath())
+@click.option(
+    "--verify", is_flag=True,
+    help="Read every byte and compare it with its checksum, also of files that are not copied.",
+)
+@output_options
+def backup(
+    index_path: str, backup_path: str, verify: bool, as_json: bool, quiet: bool
+) -> None:
+    """Make the folder DEST a backup of INDEX.
+
+    DEST is new, empty, or an older backup of INDEX, which is brought up to date. Others may read
+    and write INDEX meanwhile. Files become hard links where the file system has them, so DEST takes
+    almost no space there; elsewhere new files are copied. DEST is an index: every command opens it.
+    """
+    with (
+        simindex.open(index_path, "r") as index,
+        Progress("copying", "byte", quiet=quiet) as progress,
+    ):
+        report = index.backup(backup_path, verify=verify, progress=progress.tell)
+    if as_json:
+        emit({**asdict(report), "path": backup_path, "seconds": round(report.seconds, 3)})
+    elif not quiet:
+        say(_outcome(report, index_path, backup_path))
+
+
+def _outcome(report: BackupReport, index_path: str, backup_path: str) -> str:
+    """What a backup has done, in the words of the shell."""
+    files = report.linked + report.kept + report.copied
+    new = report.linked + report.copied
+    parts = [f"{count(files, 'file')}, {new:,} of them new"] if report.kept else [
+        count(files, "file")
+    ]
+    if report.copied:
+        parts.append(f"{report.copied:,} copied")
+    verified = ", every byte verified" if report.verified else ""
+    return (
+        f"backed up commit {report.generation} of {index_path} in {backup_path}: "
+        f"{', '.join(parts)}; {megabytes(report.bytes_copied)} written{verified}, "
+        f"in {duration(report.seconds)}"
+    )

@@ -1,0 +1,53 @@
+"""`--wait SECONDS`: a command that writes waits while another process writes the index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+
+import click
+
+import simindex
+from simindex.cli.choices import collected
+from simindex.cli.console import say
+from simindex.errors import IndexLocked
+
+SILENT_S = 1.0
+"""After so long it is said who is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How long to wait for one."""
+
+    seconds: float = 0.0
+    quiet: bool = False
+
+    def open(self, path: str | Path) -> simindex.Index:
+        """The index, for writing; IndexLocked if another process still writes it at the end."""
+        silent_s = min(SILENT_S, self.seconds)
+        try:
+            return simindex.open(path, "w", wait_s=silent_s)
+        except IndexLocked as error:
+            if silent_s == self.seconds:
+                raise
+            if not self.quiet:
+                say(f"waiting for its turn: {error.what}")
+        return simindex.open(path, "w", wait_s=self.seconds - silent_s)
+
+
+def _turn(wait: float) -> Turn:
+    if isnan(wait):
+        raise click.UsageError("--wait nan is not valid: give a number of seconds")
+    return Turn(wait, click.get_current_context().params["quiet"])
+
+
+wait_option = collected(
+    "turn", _turn,
+    click.option(
+        "--wait", type=click.FloatRange(min=0), default=0, metavar="SECONDS",
+        help="How long to wait if another process writes the index. Default: not at all.",
+    ),
+)
+"""The command gets a `Turn` as `turn`."""

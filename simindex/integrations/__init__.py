@@ -1,0 +1,1 @@
+"""simindex within other programs: what they call, by their own conventions."""
