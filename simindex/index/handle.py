@@ -56,17 +56,25 @@ _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 class Handle:
     """Of one `Index`, which alone holds it: an index that is dropped is closed."""
 
+    closed: bool
+    lock: RLock
+    turns: Turns
+    counts: Counts
+    last_change: float
+    lease: Lease
+    view: View
+    answerer: Answerer
+
     def __init__(
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
     ) -> None:
         self.path = path
-        self.closed: bool
         self.closed = self._ended = True
         self._pid = os.getpid()
         self.lock, self.turns = RLock(), Turns()
         self.counts = Counts()
         self.writer: Writer | None = None
-        self.last_change: float = 0.0
+        self.last_change = 0.0
         """Time of `monotonic` at which a call that changes the index has ended."""
         self.note: CallNote | None = None
         """Of the call that changes the index now, or that was cut off."""
@@ -91,14 +99,13 @@ class Handle:
         try:
             with translated(path, writable):
                 uuid, lease = leased(path, writable=writable)
-            self.lease: Lease
             self.lease, catalog = lease, Catalog(lease.environment)
             with translated(path, writable):
                 found = described(catalog, index=uuid)
                 if options is not None:
                     _check_agreement(path, found.options, found.recipe, options)
                 check_storage(path, allow_remote=found.options.allow_remote)
-                self.view: View = View(
+                self.view = View(
                     path, catalog, found, index=uuid, pinned=not (writable or refresh),
                     verify=verify,
                 )
@@ -110,7 +117,7 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, catalog, self.view.last())
-            self.answerer: Answerer = Answerer(self.view)
+            self.answerer = Answerer(self.view)
             self._ended = False
         except BaseException:
             with translated(path, writable):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import random
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,7 +65,6 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
         mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of them
         mock.patch.object(measurement, "measure", lambda file: Machine()),
         mock.patch.object(os, "urandom", chance.randbytes),
-        mock.patch.object(secrets, "token_bytes", chance.randbytes),
     ):
         yield
 

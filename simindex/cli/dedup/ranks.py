@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -207,6 +206,8 @@ def date(value: object) -> float | None:
     text = value.strip()
     try:
         if _OF_MAIL.fullmatch(text):
+            from email.utils import parsedate_to_datetime
+
             found = parsedate_to_datetime(text)
         else:
             found = datetime.fromisoformat(_WITH_SLASHES.sub(r"\1-\2-\3", text))
