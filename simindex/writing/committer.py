@@ -59,6 +59,9 @@ Result = TypeVar("Result")
 class Committer:
     """Holds the index's lock from creation to `close`."""
 
+    commits: int
+    commits_s: float
+
     def __init__(self, view: View) -> None:
         self.view: View = view
         self.catalog: Catalog = view.catalog
@@ -71,7 +74,7 @@ class Committer:
         """Processor time of the last commit that had anything to do."""
         self.commits, self.commits_s = 0, 0.0
         """How many there were, and the time that they took."""
-        self.recent = Recent(view.options)
+        self.recent: Recent = Recent(view.options)
         """Rows that were added one at a time, and do not wait yet."""
         self._files: SegmentFiles | None = None
         try:

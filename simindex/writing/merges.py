@@ -257,6 +257,9 @@ class Merge:
 class Merges:
     """Those of one writer. All methods are called by the threads of the writer, one at a time."""
 
+    installed: int
+    failed: int
+
     def __init__(self) -> None:
         self._merges: list[Merge] = []
         self.hopeful: bool = False

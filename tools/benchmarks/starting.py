@@ -36,10 +36,12 @@ PROGRAMS = {
 OPTIONS = (["--help"], ["--version"], ["query", "--help"])
 
 CALLS: dict[str, list[str]] = {
+    "backup": ["i.sim", "new.sim"],
     "build": ["new.sim", "texts.jsonl"],
     "check": ["i.sim"],
     "clusters": ["i.sim"],
     "compact": ["i.sim"],
+    "completion": ["bash"],
     "dedup": ["texts.jsonl"],
     "delete": ["i.sim", "--key", "nobody"],
     "demo": ["--path", "modules"],
