@@ -69,14 +69,22 @@ def test_help_loads_no_arrays(arguments: list[str]) -> None:
     assert not found & set(HEAVY)
 
 
-@pytest.mark.parametrize("typed", ["simindex qu", "simindex query --me", "simindex build --we"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "simindex qu", "simindex query --me", "simindex build --we", "simindex query i.sim --out j",
+        "simindex explain i.sim --method b", "simindex dedup --keep n",
+    ],
+)
 def test_completion_loads_no_arrays(typed: str) -> None:
     words = len(typed.split()) - 1
     found = loaded(
         "from simindex.cli import main\nmain()", _SIMINDEX_COMPLETE="bash_complete",
         COMP_WORDS=typed, COMP_CWORD=str(words),
     )
-    assert {"plain,query", "plain,--method", "plain,--weighting"} & found
+    assert {
+        "plain,query", "plain,--method", "plain,--weighting", "file,j", "plain,bphs", "plain,newest",
+    } & found
     assert not found & set(HEAVY)
 
 

@@ -73,12 +73,14 @@ MOST_SUBLINEAR = 1 << 16
 def sublinear_steps() -> U32:
     """1 + ln tf in steps, for tf below MOST_SUBLINEAR: uint32 (65536,).
 
-    None lies within 10^-5 of a step of where rounding changes, so every C library gives the same.
+    None lies within 10^-5 of a step of where rounding changes, so every logarithm gives the same:
+    that of a C library, and that of numpy, which takes 1 ms instead of 15.
     """
     import numpy as np
 
-    steps = [0, *(round((1 + math.log(tf)) * STEPS_PER_UNIT) for tf in range(1, MOST_SUBLINEAR))]
-    return np.array(steps, dtype=np.uint32)
+    steps = np.zeros(MOST_SUBLINEAR, dtype=np.uint32)
+    steps[1:] = np.rint((1 + np.log(np.arange(1, MOST_SUBLINEAR))) * STEPS_PER_UNIT)
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
