@@ -12,6 +12,12 @@ from simindex.errors import InvalidOption
 MAX_BITS = 4096
 """Widest fingerprint, in bits."""
 
+MAX_KEY_BYTES = 65_535
+"""Longest key, in bytes of UTF-8."""
+
+AUDITED_ROWS, AUDITED_RECALL = 1000, 0.95
+"""Of an audit, unless the caller says otherwise: rows to look up, and recall of the queries."""
+
 SORTED_TABLE, PERMUTED_TABLES, SLICE_LISTS = "psm", "bphs", "issl"
 """What structures are called, and the methods that search them; the last two also begin the names
 of designs."""

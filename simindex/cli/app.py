@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -20,13 +20,11 @@ from typing import Any, NoReturn
 import click
 
 import simindex
-from simindex._kernels import _native
 from simindex.cli import mistyped
 from simindex.cli.console import shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
 from simindex.outputs.columns import as_json_line
-from simindex.storage.files.format import MAJOR, MINOR
 from simindex.storage.files.refusals import NO_SPACE
 
 NOTHING_TO_DO = 1
@@ -105,7 +103,25 @@ class Interrupted(Exception):
 
 
 class Program(click.Group):
-    """A group of commands that fail in one line."""
+    """A group of commands that fail in one line, and are imported when they are needed."""
+
+    def load_later(self, names: Iterable[str], load: Callable[[str], None]) -> None:
+        """Have commands of these names that `load` adds to the program."""
+        self._load, self._names = load, frozenset(names)
+
+    def every_command(self) -> Mapping[str, click.Command]:
+        """All commands by their names, imported."""
+        for name in self._names - self.commands.keys():
+            self._load(name)
+        return self.commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._names | self.commands.keys())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._names and cmd_name not in self.commands:
+            self._load(cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -121,7 +137,7 @@ class Program(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error = mistyped.before_a_command(error, self.commands.values())
+            error = mistyped.before_a_command(error, self.every_command().values())
             _fail_by_call(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -232,6 +248,9 @@ def _forget_stdout() -> None:
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
+        from simindex._kernels import _native
+        from simindex.storage.files.format import MAJOR, MINOR
+
         used = _native.levels()[_native.default_level()]
         click.echo(
             f"simindex {simindex.__version__} ({used} instructions; index format {MAJOR}.{MINOR})"

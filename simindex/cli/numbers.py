@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -55,6 +54,8 @@ class Count(_Whole):
         """The number; a wrong call where there is none, or one out of range."""
         if isinstance(value, int):
             return value
+        from decimal import Decimal, InvalidOperation
+
         found = _COUNT.fullmatch(value.strip())
         try:
             number = None if found is None else Decimal(found[1].replace(",", ""))

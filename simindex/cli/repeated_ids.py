@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simindex.cli.console import count
-from simindex.inputs import Document
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 MOST_DOCUMENTS = 1 << 24
 """Compared at most, in 16 bytes of memory each."""

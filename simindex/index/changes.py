@@ -12,25 +12,16 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
-from simindex.index.handle import Handle
 from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
-from simindex.query import audit
 from simindex.query.search import THREADED_QUERIES
-from simindex.records.batch import Batch
-from simindex.records.matches import Match, Matches
-from simindex.records.reports import Audit, Finding, Progress
-from simindex.repair.check import strays
-from simindex.simhash.recipe import Recipe
 from simindex.storage.segmentfiles import checked_designs
-from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
 from simindex.writing import ingestion, policy, tombstone_runs
 from simindex.writing.admission import (
@@ -46,6 +37,15 @@ from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
 from simindex.writing.restructuring import restructure
 
+if TYPE_CHECKING:
+    from simindex.arrays import U32, U64
+    from simindex.index.handle import Handle
+    from simindex.records.batch import Batch
+    from simindex.records.matches import Match, Matches
+    from simindex.records.reports import Audit, Finding, Progress
+    from simindex.simhash.recipe import Recipe
+    from simindex.storage.snapshot import Snapshot
+
 USUAL_FANOUT = 8
 """Files of tombstones of about one size that `compact` merges where commits merge none."""
 
@@ -60,7 +60,7 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 """After so many slow calls in a row, so many fingerprint and ask their documents before their turn.
 """
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class _Asked(NamedTuple):
@@ -190,6 +190,8 @@ class Changes:
         self, full: bool, structures: Sequence[str] | None, progress: Progress | None
     ) -> None:
         """See `Index.compact`."""
+        from simindex.query import audit
+
         full = as_flag(full, "full")
         call = WritingCall(self.handle, "compact")
         with self.handle.turns, self.handle.lock, call as writer:
@@ -408,6 +410,8 @@ class Changes:
 
     def strays(self) -> list[Finding]:
         """Files that are not part of the index, nor about to become one by this handle."""
+        from simindex.repair.check import strays
+
         handle, writer = self.handle, self.handle.writer
 
         def found() -> list[Finding]:

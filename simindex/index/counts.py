@@ -21,6 +21,12 @@ class Tally:
 
     __slots__ = ("added", "asked", "calls", "found", "seconds")
 
+    calls: int
+    asked: int
+    found: int
+    added: int
+    seconds: float
+
     def __init__(self) -> None:
         self.calls = self.asked = self.found = self.added = 0
         self.seconds = 0.0
@@ -31,6 +37,15 @@ class Counts:
 
     SEARCHES = ("query", "query_stream", "top")
     CHANGES = ("seen_or_add", "ingest", "append", "replace", "delete", "expire")
+
+    query: Tally
+    query_stream: Tally
+    top: Tally
+    seen_or_add: Tally
+    ingest: Tally
+    append: Tally
+    replace: Tally
+    delete: Tally
 
     def __init__(self) -> None:
         self._lock = RLock()

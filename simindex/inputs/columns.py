@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, time
 from io import SEEK_END
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
-from simindex.inputs.cells import Sizes, sizes_of, slices, values_of
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.streams import Unreadable
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
+
+if TYPE_CHECKING:
+    from simindex.inputs.cells import Sizes
 
 PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
@@ -252,6 +252,8 @@ def _document(
 
 def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusable]]:
     """The rows of a batch, so many at once as take little memory once they are decoded."""
+    from simindex.inputs.cells import sizes_of, slices
+
     batch.validate()
     sizes = sum((sizes_of(column) for column in batch.columns), start=_no_sizes(len(batch)))
     most = 4 * source.limit + ROW_BYTES
@@ -275,6 +277,8 @@ def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusabl
 
 
 def _records(batch: Any) -> list[Any]:
+    from simindex.inputs.cells import values_of
+
     columns = [values_of(column) for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
@@ -283,6 +287,8 @@ def _records(batch: Any) -> list[Any]:
 def _record(batch: Any, at: int) -> dict[str, Any] | Unusable:
     """A row of a batch in which some are damaged."""
     from pyarrow import compute, types
+
+    from simindex.inputs.cells import values_of
 
     found: dict[str, Any] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -374,6 +380,8 @@ def _needed() -> AbstractContextManager[None]:
 
 
 def _no_sizes(count: int) -> Sizes:
+    import numpy as np
+
     return np.zeros(count, np.int64)
 
 

@@ -14,7 +14,7 @@ from simindex.checks import is_int
 from simindex.errors import InvalidInput
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.made_names import MadeNames
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 
 class Document(NamedTuple):
@@ -224,7 +224,7 @@ class Ids:
     ) -> None:
         self._source, self._kind, self._fields = source, kind, fields
         self.field = source.id_field
-        self.numbered = False
+        self.numbered: bool = False
         """Whether the record named last has no id."""
 
     def key_of(self, record: Mapping[str, Any], line: int) -> str:

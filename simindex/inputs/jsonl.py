@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.streams import STDIN, Unreadable, decoded, line_blocks, unmarked
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 
 @cache

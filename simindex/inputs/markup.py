@@ -13,9 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-import numpy as np
-
-from simindex._kernels import _native
 from simindex.inputs.document import SKIP_FILES, Document, Later, Source, Taken, Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.foreign import is_binary, is_utf16
@@ -150,6 +147,10 @@ def _checked(page: str) -> int:
 
     Unusable for a page whose parsing would take time with the square of its length.
     """
+    import numpy as np
+
+    from simindex._kernels import _native
+
     data = np.frombuffer(page.encode("utf-8", "surrogatepass"), np.uint8)
     attributes, unclosed, nested = _native.page_tags(data, MAX_ATTRIBUTES)
     if attributes > MAX_ATTRIBUTES:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import remote
@@ -15,7 +15,6 @@ from simindex.inputs.decompressors import require_zstandard
 from simindex.inputs.document import Document, Intake, Later, Source
 from simindex.inputs.extraction import Extraction, in_turn
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
-from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
     AUTO,
@@ -35,6 +34,9 @@ from simindex.inputs.streams import (
     first_bytes,
     open_bytes,
 )
+
+if TYPE_CHECKING:
+    from simindex.inputs.fingerprints import Fingerprints
 
 T = TypeVar("T")
 

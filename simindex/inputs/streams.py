@@ -22,7 +22,7 @@ STDIN = "-"
 BUFFER_BYTES = 1 << 17
 """Read of a file at once: so much that counting the bytes takes no time."""
 
-COMPRESSIONS = {
+COMPRESSIONS: dict[str, tuple[bytes, ...]] = {
     ".gz": (b"\x1f\x8b",), ".zst": (b"\x28\xb5\x2f\xfd",), ".xz": (b"\xfd7zXZ\0",),
     ".bz2": tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
 }

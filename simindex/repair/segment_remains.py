@@ -35,6 +35,7 @@ from simindex.storage.files.envelope import (
     FOOTER,
     PAGE_BYTES,
     Header,
+    Identity,
     is_whole,
     open_envelope,
     seed,
@@ -90,20 +91,22 @@ class SegmentRemains:
         self, path: Path, progress: Progress | None = None, *,
         header: U8 | None = None,
     ) -> None:
-        self.path, self.name = path, path.name
+        self.path: Path = path
+        self.name: str = path.name
         with opened_rows(path) as file:
             fd = file.fileno()
-            self.size = os.fstat(fd).st_size
+            self.size: int = os.fstat(fd).st_size
             page = header
             if page is None:
                 page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
             if not is_whole(page):
                 raise self._corrupt("has a damaged header")
-            self.header = Header.read(str(path), page)
+            self.header: Header = Header.read(str(path), page)
             self._map = mapped(path, fd, self.size)
-        self.identity, self.rows = self.header.identity, self.header.identity.rows
+        self.identity: Identity = self.header.identity
+        self.rows: int = self.header.identity.rows
         self._check_identity()
-        self.keyed = KEY_OFFSETS in self.header.table["kind"]
+        self.keyed: bool = KEY_OFFSETS in self.header.table["kind"]
         """Whether its rows have keys."""
         self.timed = TIMES in self.header.table["kind"]
         """Whether its rows have times."""
@@ -130,7 +133,7 @@ class SegmentRemains:
                 )
         if not self._blind:
             self._check_sections()
-        self.ordered = True
+        self.ordered: bool = True
         """Whether its rows are in order; `examine` finds out."""
         self._options: IndexOptions | None = None
         self._counted: tuple[int, int] | None = None

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from simindex.options import SORTED_TABLE
+from simindex.bits.design import BlockDesign
+from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import RepairReport
 from simindex.repair import structures
 from simindex.repair.inventory import Inventory
@@ -52,11 +53,15 @@ class Steps:
 
     def __init__(self, found: Inventory) -> None:
         assert found.options is not None
-        self.found, self.path, self.options = found, found.path, found.options
-        self.directory = found.path / "segments"
-        self.designs = checked_designs(found.options)
-        self.files = SegmentFiles(self.directory, found.uuid, found.options, self.designs)
-        self.intact = {
+        self.found: Inventory = found
+        self.path: Path = found.path
+        self.options: IndexOptions = found.options
+        self.directory: Path = found.path / "segments"
+        self.designs: tuple[BlockDesign, ...] = checked_designs(found.options)
+        self.files: SegmentFiles = SegmentFiles(
+            self.directory, found.uuid, found.options, self.designs
+        )
+        self.intact: dict[str, int] = {
             file.name: file.rows if file.damage is None else file.count()[0]
             for file in found.segments
         }

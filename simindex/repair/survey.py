@@ -17,7 +17,6 @@ to judge them.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterator
@@ -130,7 +129,7 @@ def _choose_uuid(found: Inventory, records: CatalogRecords | None) -> bool:
         in_catalog = None
     votes = [found.uuid, in_catalog, next(iter(uuid for uuid, _ in rows.most_common(1)), None)]
     cast = [uuid for uuid in votes if uuid]
-    chosen = max(cast, key=cast.count) if cast else secrets.token_bytes(UUID_BYTES)
+    chosen = max(cast, key=cast.count) if cast else os.urandom(UUID_BYTES)
     if found.uuid and chosen != found.uuid:
         found.error(found.path / "FORMAT", "belongs to another index")
         found.format_sound = False

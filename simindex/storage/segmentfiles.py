@@ -19,28 +19,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.options import SORTED_TABLE, IndexOptions, is_slicing
-from simindex.records.reports import Progress
 from simindex.storage.catalog.records import Pages, sealed_pages
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import removal
-from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, deletionfile, permuted, slicelist
-from simindex.storage.tables.deletionfile import DeletionFile
-from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.slicelist import SliceDesign
-from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
-log = logging.getLogger(__package__)
+if TYPE_CHECKING:
+    from simindex.arrays import U64
+    from simindex.records.reports import Progress
+    from simindex.storage.files.descriptor import Descriptor
+    from simindex.storage.tables.deletionfile import DeletionFile
+    from simindex.storage.tables.deletions import Deletions
+    from simindex.storage.tables.table import Table
+
+log: logging.Logger = logging.getLogger(__package__)
 
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""

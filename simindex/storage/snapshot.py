@@ -29,7 +29,7 @@ from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
-from simindex.storage.tables.slicelist import open_slices
+from simindex.storage.tables.slicelist import SliceDesign, open_slices
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.times import LAST_TIME
 from simindex.storage.tables.tombstones import Tombstones
@@ -59,14 +59,18 @@ class Snapshot:
         options: IndexOptions,
     ) -> None:
         self._catalog = catalog
-        self.value, self.head = value, head
-        self.segments, self.pending = segments, runs
+        self.value: bytes = value
+        self.head: Head = head
+        self.segments: tuple[Segment, ...] = segments
+        self.pending: tuple[Table, ...] = runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
-        self.tombstones, self.samples, self.options = tombstones, samples, options
+        self.tombstones: Deletions = tombstones
+        self.samples: tuple[Reservoir, ...] = samples
+        self.options: IndexOptions = options
         self._dead: dict[str, DeadRows] = {}
         self._masks: dict[str, U8 | None] = {}
         self._sampled: dict[str, Sampled] = {}
-        self.slices = slice_design(options)
+        self.slices: SliceDesign | None = slice_design(options)
         """Of the slice lists that every new segment gets; None if it gets none."""
 
     @cached_property

@@ -15,7 +15,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from secrets import token_bytes
 from time import monotonic, thread_time
 from typing import TypeVar
 
@@ -32,7 +31,7 @@ from simindex.errors import (
 from simindex.options import SECRET_BYTES, IndexOptions, KeyKind
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
@@ -60,18 +59,22 @@ Result = TypeVar("Result")
 class Committer:
     """Holds the index's lock from creation to `close`."""
 
+    commits: int
+    commits_s: float
+
     def __init__(self, view: View) -> None:
-        self.view, self.catalog = view, view.catalog
+        self.view: View = view
+        self.catalog: Catalog = view.catalog
         self.failed: str | None = None
         """Why it changes nothing any more."""
         self.lock: Descriptor | None = None
         self.held: list[Descriptor] = []
         """Of files that were unlinked after a commit, whose space is to be given back."""
-        self.commit_s = 0.0
+        self.commit_s: float = 0.0
         """Processor time of the last commit that had anything to do."""
         self.commits, self.commits_s = 0, 0.0
         """How many there were, and the time that they took."""
-        self.recent = Recent(view.options)
+        self.recent: Recent = Recent(view.options)
         """Rows that were added one at a time, and do not wait yet."""
         self._files: SegmentFiles | None = None
         try:
@@ -79,7 +82,7 @@ class Committer:
             check_place(self.catalog.environment)  # else its strays would be another index's files
             with self.catalog.reading() as reading:
                 commit = reading.head()
-            self.waiting = Waiting(view.options.key_secret, commit)
+            self.waiting: Waiting = Waiting(view.options.key_secret, commit)
             remove_strays(self.catalog, view.segments, *commit)
         except BaseException:
             self.close()
@@ -279,7 +282,7 @@ class Committer:
             self.waiting.recipe = batch.recipe
 
     def _take_keys(self, kind: KeyKind) -> None:
-        options = replace(self.view.options, keys=kind, key_secret=token_bytes(SECRET_BYTES))
+        options = replace(self.view.options, keys=kind, key_secret=os.urandom(SECRET_BYTES))
         self.waiting, self.recent = self.waiting.keyed(options), Recent(options)
 
     @property

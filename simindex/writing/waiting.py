@@ -34,7 +34,7 @@ from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.records import SealedHead
+from simindex.storage.catalog.records import Head, SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
@@ -79,6 +79,8 @@ class Waiting:
     """
 
     def __init__(self, secret: bytes | None, commit: SealedHead) -> None:
+        self.value: bytes
+        self.since: Head
         self.value, self.since = commit
         """The commit: its head as it is stored, and decoded."""
         self._secret = secret
@@ -87,17 +89,18 @@ class Waiting:
         self._chunks: list[Rows] = []
         self._deletions: list[tuple[Names, int]] = []
         """Each with the generation that its tombstones get."""
-        self.deletions = self._deleted_key_bytes = 0
+        self.deletions: int = 0
         """Ids or keys deleted since the commit."""
+        self._deleted_key_bytes = 0
         self._deleted = IdSet()
         """Their ids."""
         self._follows_spill = False
-        self.sequence = self.since.generation + 1
-        self.rows = 0
+        self.sequence: int = self.since.generation + 1
+        self.rows: int = 0
         """Rows in memory."""
-        self.added = 0
+        self.added: int = 0
         """Rows appended since the commit, the spilled ones included."""
-        self.withdrawn = 0
+        self.withdrawn: int = 0
         """Of the spilled rows, those that were deleted before they were written."""
         self.spilled: list[Written] = []
         """Segments that were written ahead of the commit."""

@@ -335,7 +335,7 @@ def test_every_call_is_right_while_another_thread_writes(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """On the handle that writes, and on one that reads beside it."""
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
     index = populated(index_path)
     asked = index if mode == "w" else simindex.open(index_path)
     writer = Caller(index, 0, writes=True)
@@ -374,7 +374,7 @@ def test_every_call_is_right_while_another_thread_writes(
 def test_every_call_is_told_that_another_thread_has_closed_the_handle(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
     populated(index_path).close()
     index = simindex.open(index_path, mode)  # type: ignore[arg-type]
     callers = [Caller(index, number, writes=mode == "w") for number in range(ASKERS)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from simindex.errors import InvalidInput
-from simindex.inputs import columns
+from simindex.inputs import cells
 
 Take = Callable[..., Any]
 
@@ -242,7 +242,7 @@ def test_cells_are_decoded_some_at_a_time(
     path = written(tmp_path / "a.parquet", pa.table({"text": column}))
     assert path.stat().st_size < 1 << 20
     held: list[int] = []
-    monkeypatch.setattr(columns, "values_of", lambda some: held.append(len(some)) or [None])
+    monkeypatch.setattr(cells, "values_of", lambda some: held.append(len(some)) or [None])
     with suppress(Exception):
         take(path)
     assert held and max(held) * len(text) <= 4 * (64 << 20)

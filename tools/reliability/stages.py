@@ -31,7 +31,7 @@ from reliability.brute import Rows, named
 from reliability.wreck import wreck
 from simindex import Batch, IndexOptions, Recipe
 from simindex.index import deadline
-from simindex.index import index as index_module
+from simindex.planning import measurement
 from simindex.planning.machine import Machine
 from simindex.storage.files import removal
 from simindex.storage.segmentfiles import SegmentFiles
@@ -202,7 +202,7 @@ GATE = Gate()
 def ready() -> None:
     """Holds merges, and keeps `tune` from measuring the machine, for the rest of this process."""
     GATE.install()
-    changed: Any = index_module
+    changed: Any = measurement
     changed.measure = lambda file: Machine()
     removal.FREE_PAUSE_S = 0.0
 

@@ -8,14 +8,13 @@ import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import simindex
 from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted, nothing_to_do, program
-from simindex.cli.building import NothingRead, Run, left_at
 from simindex.cli.choices import (
     NamedPath,
     Reading,
@@ -30,12 +29,9 @@ from simindex.cli.choices import (
     times_option,
 )
 from simindex.cli.console import emit
-from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
 from simindex.cli.existing import CHOICES, Choice
-from simindex.cli.new_index import replacing
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
-from simindex.cli.pruning import Pruning
 from simindex.cli.recipes import (
     Learning,
     first_given,
@@ -50,13 +46,12 @@ from simindex.cli.recipes import (
 from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
-from simindex.index.first_texts import awaits_recipe
 from simindex.inputs import require_inputs
 from simindex.storage.files.refusals import LAST_COMMIT
-from simindex.storage.location import checked_call
-from simindex.writing.creation import require_place
-from simindex.writing.ownership import exists, require_nothing_else
-from simindex.writing.replacement import clear_up
+
+if TYPE_CHECKING:
+    from simindex.cli.contents import Contents
+    from simindex.cli.pruning import Pruning
 
 NO_TEXTS = (
     "texts cannot be added to it",
@@ -121,6 +116,15 @@ def build(
     for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy, .hex, or the output
     of `simindex export` or `simindex fingerprint`.
     """
+    from simindex.cli.building import NothingRead, Run, left_at
+    from simindex.cli.contents import Rows, Texts, require_no_recipe
+    from simindex.cli.new_index import replacing
+    from simindex.cli.pruning import Pruning
+    from simindex.index.first_texts import awaits_recipe
+    from simindex.storage.location import checked_call
+    from simindex.writing.ownership import exists
+    from simindex.writing.replacement import clear_up
+
     started = time.perf_counter()
     if not inputs:
         inputs = piped_input("nothing to build from: give an INPUT after INDEX")
@@ -241,6 +245,10 @@ def build(
 
 def _require_free(path: Path, overwrite: bool) -> None:
     # Before any reading: learning tf-idf weights from the inputs can take long.
+    from simindex.storage.location import checked_call
+    from simindex.writing.creation import require_place
+    from simindex.writing.ownership import exists, require_nothing_else
+
     checked_call(path, "c", None)
     if not require_place(path):
         return

@@ -12,19 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import simindex
-from simindex.arrays import U32
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, output_options, structures_option, times_option
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.existing import CHOICES, Choice, kind_of_names
 from simindex.cli.merging import merge_behind_a_bar
-from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
 from simindex.cli.questions import require_alike
 from simindex.cli.wording import with_remark
@@ -35,10 +32,10 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
-from simindex.index.ages import aged_rows, append_aged
-from simindex.index.origin import keep_origin, origin_of
-from simindex.writing.creation import require_place
-from simindex.writing.ownership import exists
+
+if TYPE_CHECKING:
+    from simindex.arrays import U32
+    from simindex.cli.new_index import NewIndex
 
 CHUNK_ROWS = 1 << 16
 
@@ -78,6 +75,12 @@ def merge(
     of the first one. Documents keep the time when they came; one of an INDEX that does not store
     it comes now.
     """
+    from simindex.cli.new_index import NewIndex
+    from simindex.index.ages import append_aged
+    from simindex.index.origin import keep_origin, origin_of
+    from simindex.writing.creation import require_place
+    from simindex.writing.ownership import exists
+
     started = time.perf_counter()
     path = Path(output)
     if require_place(path) and exists(path):
@@ -150,6 +153,8 @@ class _Union:
     def batches(self) -> Iterator[tuple[simindex.Batch, U32 | None, int]]:
         """Batches to append, each with when its rows came, if that is known, and with the number
         of rows that were read for it."""
+        from simindex.index.ages import aged_rows
+
         for place, index in enumerate(self.indexes):
             for batch, came in aged_rows(index, CHUNK_ROWS):
                 if self.renumber:
@@ -162,6 +167,8 @@ class _Union:
 
     def _kept(self, place: int, batch: simindex.Batch) -> Any:
         """int64: rows of a batch of one of the indexes that no other one has in their place."""
+        import numpy as np
+
         first = self.on_existing != "replace"
         others = range(place) if first else range(place + 1, len(self.indexes))
         names: Any = batch.ids if batch.keys is None else batch.keys

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,9 +15,10 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
-from simindex.index.first_texts import awaits_recipe
 from simindex.outputs.columns import encodable
-from simindex.records.reports import IndexStats, Skew
+
+if TYPE_CHECKING:
+    from simindex.records.reports import IndexStats, Skew
 
 
 @program.command()
@@ -37,6 +38,8 @@ def stats(
     index_path: str, skew: bool, metrics: bool, verbose: bool, as_json: bool, quiet: bool
 ) -> None:
     """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
+    from simindex.index.first_texts import awaits_recipe
+
     if metrics and (skew or verbose or as_json):
         raise click.UsageError("--metrics has a format of its own: leave out other options")
     with simindex.open(index_path, "r") as index:
@@ -57,7 +60,7 @@ def stats(
         _print_skew(held.skew)
 
 
-KEYS = {
+KEYS: dict[bool | str, str] = {
     False: "none: rows have ids alone", "str": "texts", "bytes": "bytes", True: "texts or bytes",
 }
 

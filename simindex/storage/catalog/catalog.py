@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import lmdb
 
@@ -55,11 +56,12 @@ class Edit:
     """What one commit changes, built up before the transaction begins."""
 
     def __init__(self, expected: bytes, head: Head, *, generation: int | None = None) -> None:
-        self.expected, self.before = expected, head
+        self.expected: bytes = expected
+        self.before: Head = head
         self.begun = False
         """Whether its commit has begun, which may succeed whatever is raised from then on."""
         later = head.generation + 1 if generation is None else generation
-        self.head = replace(head, generation=later)
+        self.head: Head = replace(head, generation=later)
         self.dead: dict[str | int, int] = {}
         """Deleted rows of each table that is dropped: a segment, by its name, or a pending run, by
         its number."""
@@ -265,7 +267,7 @@ class Catalog:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.path = environment.directory
+        self.path: Path = environment.directory
 
     def reading(self) -> InTransaction[Reading]:
         """One consistent view, for a `with` block; leave it soon."""

@@ -44,8 +44,9 @@ class Deletions:
     __slots__ = ("expired", "newest", "runs")
 
     def __init__(self, runs: Sequence[Tombstones] = (), expired: int = 0) -> None:
-        self.runs, self.expired = tuple(runs), expired
-        self.newest = max((run.newest for run in self.runs), default=0)
+        self.runs: tuple[Tombstones, ...] = tuple(runs)
+        self.expired: int = expired
+        self.newest: int = max((run.newest for run in self.runs), default=0)
         """The latest commit that deleted something; 0 where there is none."""
 
     def __len__(self) -> int:

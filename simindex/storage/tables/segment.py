@@ -14,7 +14,7 @@ commit after those its rows are from, which made it live, or a later one if it i
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,8 +63,8 @@ class SegmentWriter:
         description: bytes,
         timed: bool = False,
     ) -> None:
-        file_id = secrets.randbits(64)
-        self.name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
+        file_id = int.from_bytes(os.urandom(8), "little")
+        self.name: str = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
         sections = [
             SectionSpec(FINGERPRINTS, bits // 8, rows),
             SectionSpec(IDS, 8, rows),
@@ -157,7 +157,8 @@ class Segment(Table):
             times=None if times is None else times[:-1],
         )
         self._stored_oldest = None if times is None else times[-1:]
-        self.envelope, self.record = envelope, record
+        self.envelope: Envelope = envelope
+        self.record: SegmentRecord = record
 
     def _least_time(self) -> int:
         stored = self._stored_oldest

@@ -51,10 +51,13 @@ class Table(SortedRows):
         times: U32 | None = None,
     ) -> None:
         super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
-        self.name, self.horizon = name, horizon
-        self.ids, self.keys, self.times = ids, keys, times
+        self.name: str = name
+        self.horizon: int = horizon
+        self.ids: U64 = ids
+        self.keys: KeyHeap | None = keys
+        self.times: U32 | None = times
         self._oldest: int | None = None
-        self.by_id = RowsById(ids)
+        self.by_id: RowsById = RowsById(ids)
         self.structures: Mapping[str, PermutedTables] = {}
         self.slices: SliceLists | None = None
         self._checked: _native.CheckedTable | None = None
