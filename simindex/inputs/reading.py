@@ -13,7 +13,6 @@ from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import remote
 from simindex.inputs.decompressors import require_zstandard
 from simindex.inputs.document import Document, Intake, Later, Source
-from simindex.inputs.extraction import Extraction, in_turn
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
@@ -36,6 +35,7 @@ from simindex.inputs.streams import (
 )
 
 if TYPE_CHECKING:
+    from simindex.inputs.extraction import Extraction
     from simindex.inputs.fingerprints import Fingerprints
 
 T = TypeVar("T")
@@ -217,6 +217,8 @@ def read(
     Holds one record, at most ``max_record_bytes``, and the names of one folder. Where texts are
     taken from HTML by other processes, also about `extraction.AHEAD_BYTES` of pages.
     """
+    from simindex.inputs.extraction import Extraction, in_turn
+
     options = options or ReadOptions()
     intake = intake or Intake()
     require_inputs(inputs)
