@@ -37,6 +37,7 @@ from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.refusals import REOPEN, WENT
+from simindex.storage.files.verification import verified_at
 from simindex.storage.segmentfiles import SegmentFiles, checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
@@ -217,7 +218,7 @@ class Committer:
         for table, places, rows in snapshot.named(names):
             seen = ~hidden[places]
             if table.times is not None:
-                seen &= table.times[rows] >= self.waiting.expired
+                seen &= verified_at(table.times, rows) >= self.waiting.expired
             yield table, places[seen], rows[seen]
         yield from self.waiting.named(names, self.files)
         if self.recent.count:
