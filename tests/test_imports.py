@@ -83,7 +83,8 @@ def test_completion_loads_no_arrays(typed: str) -> None:
         COMP_WORDS=typed, COMP_CWORD=str(words),
     )
     assert {
-        "plain,query", "plain,--method", "plain,--weighting", "file,j", "plain,bphs", "plain,newest",
+        "plain,query", "plain,--method", "plain,--weighting", "file,j", "plain,bphs",
+        "plain,newest",
     } & found
     assert not found & set(HEAVY)
 
