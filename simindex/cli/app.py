@@ -44,6 +44,9 @@ AS_JSON = "simindex.cli.as_json"
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+AGAIN_S = 0.01
+"""After so long an interrupt comes again that Python has ignored."""
+
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM, which does all that Ctrl-C does."""
@@ -69,6 +72,34 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     # `timeout` sends it twice, and the second must not end what the first has begun.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
+
+
+@contextlib.contextmanager
+def insistent() -> Iterator[None]:
+    """Have an interrupt come again within the block where Python ignores it.
+
+    Python ignores what is raised in a finalizer or in a callback of a weak reference, and runs one
+    of the latter with each import.
+    """
+    usual = sys.unraisablehook
+
+    def hook(ignored: sys.UnraisableHookArgs) -> None:
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            usual(ignored)
+            return
+        number = signal.SIGINT
+        if isinstance(ignored.exc_value, Terminated):
+            number = signal.SIGTERM
+            signal.signal(number, _terminate)
+        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
 
 @contextlib.contextmanager
@@ -141,7 +172,7 @@ class Program(click.Group):
             _fail_by_call(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with terminable():
+        with terminable(), insistent():
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import sys
+import time
 
 import pytest
 
-from simindex.cli.app import Terminated, terminable, uninterrupted
+from simindex.cli.app import Terminated, insistent, terminable, uninterrupted
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -29,6 +31,47 @@ def test_second_sigterm_does_not_end_what_the_first_has_begun() -> None:
         removed = True
     assert removed
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+class Interrupted:
+    """Python ignores what is raised when it goes away."""
+
+    def __init__(self, how: signal.Signals) -> None:
+        self.how = how
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.how)
+
+
+@pytest.mark.parametrize(
+    ("how", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_an_interrupt_that_python_ignores_comes_again(
+    how: signal.Signals, raised: type[KeyboardInterrupt]
+) -> None:
+    went_on = False
+    with terminable(), insistent(), pytest.raises(KeyboardInterrupt) as caught:
+        Interrupted(how)
+        went_on = True
+        time.sleep(10)
+    assert went_on and caught.type is raised
+
+
+def test_other_exceptions_that_python_ignores_are_told_as_usual(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[type[BaseException]] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda ignored: told.append(ignored.exc_type))
+
+    class Failing:
+        def __del__(self) -> None:
+            raise ValueError
+
+    usual = sys.unraisablehook
+    with insistent():
+        Failing()
+    assert told == [ValueError]
+    assert sys.unraisablehook is usual
 
 
 def test_own_way_with_sigterm_is_kept() -> None:
