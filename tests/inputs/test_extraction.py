@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +75,16 @@ def folder_of(folder: Path, pages: list[str]) -> Path:
     return folder
 
 
-def children() -> list[int]:
-    """Processes that this one has begun and not waited for."""
-    found = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    for thread in Path("/proc/self/task").iterdir():
-        found += (thread / "children").read_text().split()
-    return [int(number) for number in set(found)]
+def children(process: int | str = "self") -> set[int]:
+    """Processes that one, by default this one, has begun and not waited for."""
+    found: set[int] = set()
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(OSError):  # a thread that has ended meanwhile
+            found.update(map(int, (thread / "children").read_text().split()))
+    return found
 
 
-def all_gone(processes: list[int]) -> bool:
+def all_gone(processes: set[int]) -> bool:
     end = time.monotonic() + 30
     while time.monotonic() < end:
         if not any(Path(f"/proc/{process}").exists() for process in processes):
@@ -222,9 +222,9 @@ def test_reading_that_stops_ends_the_processes(
     pages = [page(words) for words in ("it begins", "it goes on", "it sleeps", "never read")]
     with closing(read([str(folder_of(tmp_path / "pages", pages))])) as documents:
         assert "it begins" in next(documents).text
-        begun: list[int] = []
+        begun: set[int] = set()
         while not begun:
-            begun = [process for process in children() if process not in before]
+            begun = children() - before
     assert all_gone(begun)
 
 
@@ -249,12 +249,9 @@ def test_processes_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
     assert reading.stdout is not None
     with reading, reading.stdout:
         reading.stdout.readline()
-        begun: list[int] = []
+        begun: set[int] = set()
         while len(begun) < 2 and reading.poll() is None:
-            begun = [
-                int(number) for task in Path(f"/proc/{reading.pid}/task").iterdir()
-                for number in (task / "children").read_text().split()
-            ]
+            begun = children(reading.pid)
         reading.send_signal(signal.SIGKILL)
     assert begun and all_gone(begun)
 
