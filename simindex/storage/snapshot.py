@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
+import numpy as np
+
 from simindex.arrays import I64, U8, U32
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
@@ -23,7 +25,13 @@ from simindex.storage.files.verification import Verify, verified
 from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.compaction import Block, in_order
 from simindex.storage.tables.deletionfile import open_run
-from simindex.storage.tables.deletions import NOTHING_DEAD, DeadRows, Deletions, Sampled
+from simindex.storage.tables.deletions import (
+    NOTHING_DEAD,
+    READ_ROWS,
+    DeadRows,
+    Deletions,
+    Sampled,
+)
 from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
@@ -145,10 +153,15 @@ class Snapshot:
         for table in self.tables:
             if table.times is None or table.oldest >= least:
                 continue
-            dead = self.dead(table)
-            times = table.times if dead is None else verified(table.times)[dead == 0]
-            if len(times):
-                least = min(least, table.oldest if dead is None else int(times.min()))
+            bits = self._dead_rows(table).bits
+            if bits is None:
+                least = table.oldest
+                continue
+            for start in range(0, len(table), READ_ROWS):
+                times = verified(table.times[start : start + READ_ROWS])
+                live = times[np.unpackbits(bits[start // 8 :], count=len(times)) == 0]
+                if len(live):
+                    least = min(least, int(live.min()))
         return None if least > LAST_TIME else least
 
     def named(self, names: Names) -> Iterator[tuple[Table, I64, I64]]:

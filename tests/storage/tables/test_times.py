@@ -12,6 +12,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile
 from simindex.repair.rebuild import repair
+from simindex.storage import snapshot
 from simindex.storage.tables import times
 from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import Segment, open_segment
@@ -206,6 +207,21 @@ def test_the_oldest_row_is_told(index_path: Path, monkeypatch: pytest.MonkeyPatc
         index.expire(older_than=2)
         index.commit()
         assert index.stats().oldest == START + 2
+
+
+def test_the_oldest_row_is_told_whatever_part_of_a_table_it_is_in(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows are read in parts, of which some have no live row."""
+    monkeypatch.setattr(snapshot, "READ_ROWS", 8)
+    came = expected(filled)
+    left = sorted(came)[5::1009]
+    with simindex.open(filled, "w") as index:
+        gone: list[Any] = sorted(came.keys() - set(left))
+        named = {"keys": list(map(str, gone))} if index.options.keys else {"ids": gone}
+        index.delete(**named)
+        index.commit()
+        assert index.stats().oldest == min(came[word] for word in left)
 
 
 @pytest.mark.parametrize("incremental", [False, True])
