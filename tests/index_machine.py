@@ -76,7 +76,7 @@ class IndexMachine(RuleBasedStateMachine):
         structures=st.sampled_from(STRUCTURES), timed=st.booleans(),
     )
     def create(
-        self, batch_rows: int, min_merge: int, structures: tuple[str, ...], timed: bool
+        self, batch_rows: int, min_merge: int, structures: tuple[str, ...], timed: bool = False
     ) -> None:
         self.timed = timed
         self.files, self.listed = len(structures), "issl" in structures

@@ -44,7 +44,7 @@ AS_JSON = "simindex.cli.as_json"
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-AGAIN_S = 0.01
+AGAIN_S = 0.001
 """After so long an interrupt comes again that Python has ignored."""
 
 
@@ -82,6 +82,7 @@ def insistent() -> Iterator[None]:
     of the latter with each import.
     """
     usual = sys.unraisablehook
+    sent: list[threading.Timer] = []
 
     def hook(ignored: sys.UnraisableHookArgs) -> None:
         if not isinstance(ignored.exc_value, KeyboardInterrupt):
@@ -94,12 +95,15 @@ def insistent() -> Iterator[None]:
         again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()
+        sent.append(again)
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
         sys.unraisablehook = usual
+        for again in sent:
+            again.cancel()  # the block has ended without it
 
 
 @contextlib.contextmanager

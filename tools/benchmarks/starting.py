@@ -45,6 +45,7 @@ CALLS: dict[str, list[str]] = {
     "dedup": ["texts.jsonl"],
     "delete": ["i.sim", "--key", "nobody"],
     "demo": ["--path", "modules"],
+    "expire": ["timed.sim", "--older-than", "30d"],
     "explain": ["i.sim", "--text", "one two three"],
     "export": ["i.sim"],
     "fingerprint": ["texts.jsonl"],
@@ -63,7 +64,7 @@ ENDS = {"delete": 1, "tune": 2}
 
 
 def prepare(place: Path) -> None:
-    """What the calls read: two indexes, documents, and a folder of modules."""
+    """What the calls read: three indexes, documents, and a folder of modules."""
     texts = {f"{n}.txt": f"the quick brown fox {n} jumps over {n * n} lazy dogs" for n in
              range(DOCUMENTS)}
     (place / "texts.jsonl").write_text(
@@ -71,8 +72,8 @@ def prepare(place: Path) -> None:
         encoding="utf-8",
     )
     recipe = simindex.Recipe()
-    for name in ("i.sim", "j.sim"):
-        options = simindex.IndexOptions(keys=True, recipe=recipe)
+    for name in ("i.sim", "j.sim", "timed.sim"):
+        options = simindex.IndexOptions(keys=True, recipe=recipe, times=name == "timed.sim")
         with simindex.open(place / name, "n", options=options) as index:
             index.append(recipe.batch(list(texts.values()), keys=list(texts)))
     (place / "modules").mkdir()
