@@ -193,8 +193,10 @@ class Program(click.Group):
             _forget_stdout()
             ctx.exit(READER_GONE)
         except Interrupted as error:
+            _forget_interrupt()
             _fail(ctx, str(error), _signalled(error.__cause__))
         except (KeyboardInterrupt, click.Abort) as error:
+            _forget_interrupt()
             _fail(ctx, "interrupted", _signalled(error))
         except OSError as error:
             named = error.filename or ("the output" if error.errno in NO_SPACE else "")
@@ -207,6 +209,15 @@ class Program(click.Group):
         except MemoryError:
             _fail(ctx, "out of memory", SYSTEM_FAILURE)
         return result
+
+
+def _forget_interrupt() -> None:
+    """Have Python end with the exit code that it is told.
+
+    If the interrupt came while text was executed, as when a dataclass is imported, it would end
+    itself by the signal, until other text has been executed.
+    """
+    exec("")  # noqa: S102
 
 
 def nothing_to_do(sentence: str, *, quiet: bool = False) -> NoReturn:

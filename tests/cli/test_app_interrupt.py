@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -83,3 +85,16 @@ def test_own_way_with_sigterm_is_kept() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def test_an_interrupt_within_text_that_is_executed_has_the_same_exit_code(tmp_path: Path) -> None:
+    """Python executes text when a dataclass is imported. It matters to `python -m` alone."""
+    (tmp_path / "program.py").write_text(
+        "from simindex.cli.app import program\n"
+        "program.command('text')(lambda: exec('raise KeyboardInterrupt'))\n"
+        "program(['text'])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", "program"], check=False, capture_output=True, cwd=tmp_path,
+    )
+    assert (ended.returncode, ended.stderr) == (130, b"simindex: interrupted\n")
