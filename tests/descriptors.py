@@ -8,8 +8,11 @@ from pathlib import Path
 
 
 def open_files() -> list[str]:
-    """Files and folders, one for each descriptor. What other tests have left may end at any time, so
-    connections, pipes and the null device do not count."""
+    """Files and folders, one for each descriptor.
+
+    What other tests have left may end at any time, so connections, pipes and the null device do not
+    count.
+    """
     found = []
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the descriptor that lists them

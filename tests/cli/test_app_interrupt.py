@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -95,6 +96,7 @@ def test_an_interrupt_within_text_that_is_executed_has_the_same_exit_code(tmp_pa
         "program(['text'])\n"
     )
     ended = subprocess.run(
-        [sys.executable, "-m", "program"], check=False, capture_output=True, cwd=tmp_path,
+        [sys.executable, "-m", "program"], check=False, capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
     )
     assert (ended.returncode, ended.stderr) == (130, b"simindex: interrupted\n")
