@@ -283,7 +283,8 @@ def door_breaches(path: str, tree: ast.AST) -> Iterator[str]:
             yield f"{path}:{line}: imports {package} beside its door {doors}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            if called(node) in FORBIDDEN_CALLS:
+            nothing = len(node.args) == 1 and is_constant(node.args[0], "")
+            if called(node) in FORBIDDEN_CALLS and not nothing:
                 yield f"{path}:{node.lineno}: calls {called(node)}"
             for keyword in node.keywords:
                 if keyword.arg == "allow_pickle" and not is_constant(keyword.value, False):
@@ -489,6 +490,7 @@ def test_module_keeps_its_layer_and_its_doors(path: str) -> None:
         ("index/index.py", "import pickle"),
         ("cli/app.py", "from yaml import safe_load"),
         ("inputs/table.py", "eval('1')"),
+        ("cli/app.py", "exec(text)"),
         ("inputs/table.py", "np.load(path, allow_pickle=True)"),
     ],
 )
