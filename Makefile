@@ -51,7 +51,8 @@ $(VENV)/.installed: $(VENV)/bin/pip $(SOURCES)
 
 # One installation with all tools: each one more would make the wheel again.
 $(VENV)/.test: $(VENV)/bin/pip $(SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check '.[test,lint]'
+	$(BIN)/pip install --quiet --disable-pip-version-check '.[test,lint]' \
+	  -C cmake.define.SIMINDEX_WARNINGS_ARE_ERRORS=ON
 	touch $(VENV)/.installed $@
 
 clean:

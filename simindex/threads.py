@@ -64,6 +64,13 @@ class Pool(ThreadPoolExecutor):
         return done
 
 
+def processors() -> int:
+    """How many processors the process may use; macOS does not keep it to some of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def thread_count(threads: int | None, items: int, *, worth: int) -> int:
     """Threads for `items` pieces of work: as many as asked for, else one for each processor.
 
@@ -75,7 +82,7 @@ def thread_count(threads: int | None, items: int, *, worth: int) -> int:
             return 1
         given = os.environ.get(VARIABLE)
         if given is None:
-            threads = len(os.sched_getaffinity(0)) if items >= worth else 1
+            threads = processors() if items >= worth else 1
         elif given.isdecimal() and int(given) >= 1:
             threads = int(given)
         else:

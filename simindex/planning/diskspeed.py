@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from simindex.storage.files.readahead import bring_file_in, in_memory
+from simindex.storage.files.readahead import bring_file_in, forget_file, in_memory
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 PIECES = 4
 PIECE_BYTES = 1 << 26
@@ -48,7 +48,7 @@ class DiskSpeed:
             number, size = file.fileno(), os.fstat(file.fileno()).st_size
             if size < LEAST_BYTES:
                 return
-            os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
+            forget_file(number)
             length = min(PIECE_BYTES, size)
             pieces = min(PIECES, size // length)
             for piece in range(pieces):
@@ -57,7 +57,7 @@ class DiskSpeed:
                     self._in_memory += 1
                 else:
                     self._speeds.append(self._speed(number, start, length))
-            os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
+            forget_file(number)
 
     def _speed(self, number: int, start: int, length: int) -> float:
         began = self._clock()

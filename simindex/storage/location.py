@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from simindex._kernels import _native
 from simindex.errors import CorruptFile, IndexNotFound, InvalidOption, UnsupportedStorage
 from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
@@ -30,7 +31,8 @@ from simindex.storage.tables import deletionfile
 from simindex.storage.tables.record import NAME
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre", "afs", "gpfs"}
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre", "afs", "gpfs",
+     "afpfs", "webdav"}
 )
 
 
@@ -134,7 +136,7 @@ def file_system_kind(path: Path) -> str:
                 return rest.split()[0]
     except (OSError, IndexError):
         pass
-    return ""
+    return _native.file_system(os.fsencode(path))
 
 
 def leased(path: Path, *, writable: bool) -> tuple[bytes, Lease]:

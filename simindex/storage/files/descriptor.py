@@ -27,7 +27,7 @@ from pathlib import Path
 PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 """Flags for reading a file that may be something else: no link is followed, no pipe waited for."""
 
-NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV}
+NOT_REGULAR = {errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP}
 """What opening a link, a directory, a socket or a device gives where a file should be."""
 
 
@@ -65,7 +65,7 @@ class Descriptor:
         numbers.extend(map(os.open, (path,), (flags | os.O_CLOEXEC,), (mode,)))
 
     # Invariant 3: Python looks up `__del__`, gets `close` from the property, and calls it.
-    __del__ = property(attrgetter("close"))
+    __del__: property = property(attrgetter("close"))
 
     def fileno(self) -> int:
         """The number of the descriptor, for calls that are made while this object is kept.

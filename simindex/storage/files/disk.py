@@ -16,6 +16,8 @@ nothing else; `write_back` promises nothing. The order that follows from it is i
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,15 @@ from simindex._kernels import _native
 from simindex.storage.files.descriptor import Descriptor
 
 Result = TypeVar("Result")
+
+FULL_FLUSH: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+"""Of macOS, whose `fsync` leaves bytes in the memory of the disk."""
+
+_NO_FULL_FLUSH = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL}
+_NO_ALLOCATION = {errno.EOPNOTSUPP, errno.EINVAL}
+"""Where the C library writes no zeros in place of the file system, as musl."""
+
+_ZEROS = bytes(1 << 20)
 
 
 class System:
@@ -44,7 +55,16 @@ class System:
 
     def allocate(self, fd: int, size: int) -> None:
         """Takes disk space for the first `size` bytes, which makes a shorter file as long."""
-        os.posix_fallocate(fd, 0, size)
+        if hasattr(os, "posix_fallocate"):  # not on macOS
+            try:
+                return os.posix_fallocate(fd, 0, size)
+            except OSError as error:
+                if error.errno not in _NO_ALLOCATION:
+                    raise
+        end = os.fstat(fd).st_size
+        while end < size:
+            end += self.write(fd, memoryview(_ZEROS)[: size - end], end)
+        return None
 
     def resize(self, fd: int, size: int) -> None:
         """Cuts a file, or lengthens it by zeros that take no space."""
@@ -56,7 +76,7 @@ class System:
 
     def sync(self, fd: int) -> None:
         """Returns when a file's bytes and size will survive."""
-        os.fsync(fd)
+        _flush(fd)
 
     def rename(self, path: Path, to: Path) -> None:
         """Gives a file another name."""
@@ -87,7 +107,7 @@ class System:
     def sync_directory(self, path: Path) -> None:
         """Returns when the names in a directory, there or gone, will survive."""
         with Descriptor(path, os.O_RDONLY | os.O_DIRECTORY) as directory:
-            os.fsync(directory.fileno())
+            _flush(directory.fileno())
 
     def lmdb(self, data: Path, work: Callable[[], Result]) -> Result:
         """Lets LMDB do something that may write `data`, its file, as opening and committing do.
@@ -98,5 +118,16 @@ class System:
         return work()
 
 
-system = System()
+def _flush(fd: int) -> None:
+    if FULL_FLUSH is not None:
+        try:
+            fcntl.fcntl(fd, FULL_FLUSH)
+            return
+        except OSError as error:
+            if error.errno not in _NO_FULL_FLUSH:
+                raise
+    os.fsync(fd)
+
+
+system: System = System()
 """What all writing goes through; only tests replace it."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,8 +23,11 @@ from simindex.storage.files.names import TEMPORARY_PREFIX
 from simindex.storage.files.refusals import NO_SPACE, no_space_told
 from simindex.storage.files.removal import remove
 
-_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
-_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM}
+_UNSUPPORTED = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+"""The last two are one number on Linux and two on macOS."""
+
+_NO_LINKS = _UNSUPPORTED | {errno.EPERM, errno.EMLINK, errno.EXDEV}
+_NO_EXCHANGE = _UNSUPPORTED | {errno.EINVAL, errno.EPERM}
 
 _LOST = {errno.EIO, *NO_SPACE}
 """What writing back may find out, and tells once."""
@@ -47,7 +49,7 @@ class NewFile:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        self._path = directory / f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}"
         with no_space_told(self._path):
             self._file = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
         self._published = False

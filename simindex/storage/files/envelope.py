@@ -139,8 +139,10 @@ def ask_ahead(paths: Sequence[Path]) -> None:
     """Has the system read what opening some files will read, from all of them at once.
 
     A thousand segments that are not cached are opened in 0.8 s so, in 1.05 s one after the other.
-    Errors are left to the opening.
+    Errors are left to the opening. macOS cannot be asked.
     """
+    if not hasattr(os, "posix_fadvise"):
+        return
     for path in paths:
         with suppress(OSError), Descriptor(path, PLAIN) as file:
             fd = file.fileno()
@@ -256,14 +258,15 @@ class Envelope:
         header = Header.read(path, page)
         if header.file_bytes != size:
             raise self._corrupt(f"has {size} bytes instead of {header.file_bytes}", size)
-        self.identity, self.read_compatible = header.identity, header.read_compatible
+        self.identity: Identity = header.identity
+        self.read_compatible: int = header.read_compatible
         self.file_bytes = size
         self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), header.checksum)
         self._table = header.table
         header.check_table(path)
         mapped = Map(fd, size, access=mmap.ACCESS_READ)
         mapped.path = path
-        if size <= HUGE_PAGES_BYTES:
+        if size <= HUGE_PAGES_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):  # not on macOS
             with suppress(OSError):  # a kernel without huge pages
                 mapped.madvise(mmap.MADV_HUGEPAGE)
         self._map = np.frombuffer(mapped, np.uint8)
@@ -302,7 +305,7 @@ class Envelope:
         ):
             raise self._corrupt("has a footer of another file", self.file_bytes - FOOTER.itemsize)
         self._checksums_crc = int(footer["checksums"])
-        self.footer_checksum = int(footer["checksum"])
+        self.footer_checksum: int = int(footer["checksum"])
 
     def section(self, kind: int, dtype: str) -> NDArray[Any] | None:
         """The section of that kind as a read-only array on the map, or None."""

@@ -214,6 +214,12 @@ def bring_file_in(number: int, start: int, length: int) -> None:
         del rows
 
 
+def forget_file(number: int) -> None:
+    """Has the system drop what it holds of an open file, where it can be told to."""
+    if hasattr(os, "posix_fadvise"):  # not on macOS
+        os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def give_back(rows: NDArray[Any]) -> None:
     """Takes an array's pages out of this process, if they are an envelope's; they stay readable."""
     span = _Span.of(rows)

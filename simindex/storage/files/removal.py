@@ -35,7 +35,11 @@ os.register_at_fork(after_in_child=_after_fork)
 def remove(path: Path) -> None:
     """Unlinks a file; one that is gone already is not an error, nor a directory in its place."""
     with suppress(FileNotFoundError, IsADirectoryError):
-        disk.system.unlink(path)
+        try:
+            disk.system.unlink(path)
+        except PermissionError:  # which macOS raises for a directory
+            if not is_directory(path):
+                raise
 
 
 def remove_tree(path: Path) -> None:
@@ -97,9 +101,12 @@ def _nobody_else_has(fd: int) -> bool:
     """Whether a file has no name left, and no other descriptor or map in any process.
 
     A lease for writing is granted only then; without a name, nobody can open the file afterwards.
+    macOS has no leases.
     """
     if os.fstat(fd).st_nlink:
         return False  # somebody made a hard link, as for a backup
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return False
     try:
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

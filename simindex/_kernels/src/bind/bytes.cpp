@@ -1,9 +1,17 @@
 #include <fcntl.h>
 #include <nanobind/stl/pair.h>
-#include <sys/syscall.h>
+#include <nanobind/stl/string.h>
 #include <unistd.h>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#elif defined(__APPLE__)
+#include <sys/mount.h>
+#endif
+
 #include <cerrno>
+#include <cstdio>
+#include <string>
 
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
@@ -95,9 +103,11 @@ std::pair<std::uint64_t, std::uint64_t> bind_siphash_key(const nb::bytes& key,
 
 // Has the kernel write bytes of a file to the disk, without a flush of it; returns errno or 0.
 // With `wait` it returns when they are written. An error is told once: fsync would not tell it again.
-int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
+// Elsewhere than on Linux the flush does it all.
+int bind_write_back([[maybe_unused]] int fd, [[maybe_unused]] std::int64_t offset,
+                    [[maybe_unused]] std::int64_t size, [[maybe_unused]] bool wait) {
+#if defined(__linux__)
   ReleasedGil release;
-#ifdef __linux__
   const unsigned flags = wait ? SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                                     SYNC_FILE_RANGE_WAIT_AFTER
                               : SYNC_FILE_RANGE_WRITE;
@@ -110,13 +120,23 @@ int bind_write_back(int fd, std::int64_t offset, std::int64_t size, bool wait) {
 int bind_exchange(const nb::bytes& path, const nb::bytes& other) {
   const char* const names[] = {path.c_str(), other.c_str()};
   ReleasedGil release;
-#ifdef SYS_renameat2
+#if defined(__APPLE__)
+  return renamex_np(names[0], names[1], RENAME_SWAP) == 0 ? 0 : errno;
+#else
   constexpr unsigned exchange = 2;  // RENAME_EXCHANGE, which older headers lack
   if (syscall(SYS_renameat2, AT_FDCWD, names[0], AT_FDCWD, names[1], exchange) != 0) return errno;
   return 0;
-#else
-  return ENOSYS;
 #endif
+}
+
+// The name of a path's file system, such as "smbfs"; "" on Linux, whose /proc/self/mountinfo tells
+// more than a number, and where it cannot be told.
+std::string bind_file_system([[maybe_unused]] const nb::bytes& path) {
+#if defined(__APPLE__)
+  struct statfs found;
+  if (statfs(path.c_str(), &found) == 0) return found.f_fstypename;
+#endif
+  return "";
 }
 
 nb::tuple bind_check_pages(const In<std::uint8_t, 1>& file, const In<std::uint8_t, 1>& meta,
@@ -143,6 +163,7 @@ void bind_bytes(nb::module_& m) {
         "exact"_a = false);
   m.def("write_back", &bind_write_back, "fd"_a, "offset"_a, "size"_a, "wait"_a);
   m.def("exchange", &bind_exchange, "path"_a, "other"_a);
+  m.def("file_system", &bind_file_system, "path"_a);
 }
 
 }  // namespace simindex

@@ -147,25 +147,24 @@ SIMINDEX_TARGET_CRC std::uint32_t update_by_instruction(std::uint32_t crc, const
   return crc;
 }
 
-#endif
-
-bool has_instruction(int level) {
+bool has_instruction([[maybe_unused]] int level) {
 #if SIMINDEX_X86
   static const bool runs = __builtin_cpu_supports("sse4.2");
   return runs && level >= kAvx2;
 #else
-  (void)level;
-  return SIMINDEX_CRC_INSTRUCTION;
+  return true;
 #endif
 }
 
+#endif
+
 }  // namespace
 
-std::uint32_t crc32c(std::span<const std::uint8_t> data, std::uint32_t initial, int level) {
+std::uint32_t crc32c(std::span<const std::uint8_t> data, std::uint32_t initial,
+                     [[maybe_unused]] int level) {
 #if SIMINDEX_CRC_INSTRUCTION
   if (has_instruction(level)) return ~update_by_instruction(~initial, data.data(), data.size());
 #endif
-  (void)level;
   return ~update_by_tables(~initial, data.data(), data.size());
 }
 

@@ -52,7 +52,7 @@ struct Slab {
 // Few queries near in one word are told faster row by row: they wait for memory.
 constexpr std::size_t kSharedSlab = 16;
 
-bool worth_lines(std::size_t words, const Search& search) {
+[[maybe_unused]] bool worth_lines(std::size_t words, const Search& search) {
   if (words == 1 || search.first) return false;
   return search.m >= kSharedSlab || !Slab::tells(1, search.h);
 }
