@@ -1,4 +1,4 @@
-"""An index lives without the calls that only Linux has: a process that lacks them does all its work.
+"""An index lives without the calls that only Linux has: a process does all its work without them.
 
 macOS lacks these functions and constants, and has no /proc. This shows that nothing but them is
 needed; it does not show what macOS does with the rest.
@@ -18,7 +18,6 @@ for module, names in {
          "POSIX_FADV_WILLNEED", "sched_setaffinity", "fdatasync"),
     fcntl: ("F_SETLEASE",),
     mmap: ("MADV_HUGEPAGE",),
-    errno: ("EHWPOISON",),
 }.items():
     for name in names:
         delattr(module, name)
@@ -41,7 +40,8 @@ _native.write_back = lambda fd, offset, size, wait: 0
 
 path, copy = sys.argv[1:]
 rows = np.random.default_rng(7).integers(0, 1 << 63, 30_000, dtype=np.uint64)
-options = simindex.IndexOptions(batch_rows=2_000, keys=True, structures=("psm", "bphs:G=2,g=1", "issl"))
+structures = ("psm", "bphs:G=2,g=1", "issl")
+options = simindex.IndexOptions(batch_rows=2_000, keys=True, structures=structures)
 with simindex.open(path, "n", options=options) as index:
     for start in range(0, len(rows), 3_000):
         keys = [f"row {i}" for i in range(start, start + 3_000)]
