@@ -52,11 +52,10 @@ with simindex.open(path, "n", options=options) as index:
     index.compact(full=True)
     index.backup(copy)
     assert index.seen_or_add(simindex.Batch(rows[4:5] ^ np.uint64(1), keys=["near"])).key == "row 4"
-for place, near in ((path, 3), (copy, 2)):
+for place in (path, copy):
     with simindex.open(place) as index:
-        found = index.query(rows[3:5], h=3)
+        assert [match.key for match in index.query(rows[3:5], h=3)] == ["row 4"]
         assert len(index.query(rows, h=0, threads=2)) == len(rows) - 1
-        assert len(found) == near - 1, (place, found)
         assert index.check() == []
 assert simindex.repair(path) is not None
 print("done")
