@@ -11,67 +11,74 @@
             print(match.key, match.distance)
 """
 
-from typing import Any
+import atexit
+import logging  # noqa: F401 - its own locks are taken by a fork once imports have ended
+from importlib import _bootstrap, import_module
+from os import register_at_fork
+from sys import modules
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
 
-from simindex.bits.hamming import hamming
-from simindex.errors import (
-    ClosedIndex,
-    CommitFailed,
-    CorruptFile,
-    FormatTooNew,
-    FormatTooOld,
-    IndexExists,
-    IndexLocked,
-    IndexNotFound,
-    InvalidBatch,
-    InvalidInput,
-    InvalidOption,
-    MissingExtra,
-    ReadOnlyIndex,
-    RecipeMismatch,
-    SimindexError,
-    StorageFailed,
-    StorageFull,
-    TooManyMatches,
-    UnsupportedStorage,
-)
-from simindex.index.index import Index
-from simindex.index.opening import open
-from simindex.options import IndexOptions
-from simindex.pairs.clusters import find_clusters
-from simindex.pairs.find_all import find_all
-from simindex.pairs.rotation import rotation_pairs
-from simindex.planning.calibration import Calibration
-from simindex.planning.machine import Machine
-from simindex.query.explanation import Explanation, TopExplanation
-from simindex.records.batch import Batch, Skipped
-from simindex.records.clusters import Cluster, Clusters
-from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
-from simindex.records.pairs import (
-    CollapsedPairs,
-    EqualRows,
-    Pair,
-    Pairs,
-    RotationPairs,
-    RotationStats,
-)
-from simindex.records.reports import (
-    Audit,
-    BackupReport,
-    Compaction,
-    Finding,
-    Hot,
-    IndexStats,
-    RepairReport,
-    Skew,
-    SpotCheck,
-)
-from simindex.repair.rebuild import repair
-from simindex.simhash.document_frequencies import DocumentFrequencies
-from simindex.simhash.recipe import Recipe
-from simindex.simhash.weighting import Feature
+if TYPE_CHECKING:
+    from simindex.bits.hamming import hamming
+    from simindex.errors import (
+        ClosedIndex,
+        CommitFailed,
+        CorruptFile,
+        FormatTooNew,
+        FormatTooOld,
+        IndexExists,
+        IndexLocked,
+        IndexNotFound,
+        InvalidBatch,
+        InvalidInput,
+        InvalidOption,
+        MissingExtra,
+        ReadOnlyIndex,
+        RecipeMismatch,
+        SimindexError,
+        StorageFailed,
+        StorageFull,
+        TooManyMatches,
+        UnsupportedStorage,
+    )
+    from simindex.index.index import Index
+    from simindex.index.opening import open
+    from simindex.options import IndexOptions
+    from simindex.pairs.clusters import find_clusters
+    from simindex.pairs.find_all import find_all
+    from simindex.pairs.rotation import rotation_pairs
+    from simindex.planning.calibration import Calibration
+    from simindex.planning.machine import Machine
+    from simindex.query.explanation import Explanation, TopExplanation
+    from simindex.records.batch import Batch, Skipped
+    from simindex.records.clusters import Cluster, Clusters
+    from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
+    from simindex.records.pairs import (
+        CollapsedPairs,
+        EqualRows,
+        Pair,
+        Pairs,
+        RotationPairs,
+        RotationStats,
+    )
+    from simindex.records.reports import (
+        Audit,
+        BackupReport,
+        Compaction,
+        Finding,
+        Hot,
+        IndexStats,
+        RepairReport,
+        Skew,
+        SpotCheck,
+    )
+    from simindex.repair.rebuild import repair
+    from simindex.simhash.document_frequencies import DocumentFrequencies
+    from simindex.simhash.recipe import Recipe
+    from simindex.simhash.weighting import Feature
 
-__version__: str
+    __version__: str
 
 __all__ = [
     "Audit",
@@ -135,11 +142,87 @@ __all__ = [
     "rotation_pairs",
 ]
 
+_HOMES = {
+    "bits.hamming": ("hamming",),
+    "errors": (
+        "ClosedIndex", "CommitFailed", "CorruptFile", "FormatTooNew", "FormatTooOld", "IndexExists",
+        "IndexLocked", "IndexNotFound", "InvalidBatch", "InvalidInput", "InvalidOption",
+        "MissingExtra", "ReadOnlyIndex", "RecipeMismatch", "SimindexError", "StorageFailed",
+        "StorageFull", "TooManyMatches", "UnsupportedStorage",
+    ),
+    "index.index": ("Index",),
+    "index.opening": ("open",),
+    "options": ("IndexOptions",),
+    "pairs.clusters": ("find_clusters",),
+    "pairs.find_all": ("find_all",),
+    "pairs.rotation": ("rotation_pairs",),
+    "planning.calibration": ("Calibration",),
+    "planning.machine": ("Machine",),
+    "query.explanation": ("Explanation", "TopExplanation"),
+    "records.batch": ("Batch", "Skipped"),
+    "records.clusters": ("Cluster", "Clusters"),
+    "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
+    "records.pairs": (
+        "CollapsedPairs", "EqualRows", "Pair", "Pairs", "RotationPairs", "RotationStats",
+    ),
+    "records.reports": (
+        "Audit", "BackupReport", "Compaction", "Finding", "Hot", "IndexStats", "RepairReport",
+        "Skew", "SpotCheck",
+    ),
+    "repair.rebuild": ("repair",),
+    "simhash.document_frequencies": ("DocumentFrequencies",),
+    "simhash.recipe": ("Recipe",),
+    "simhash.weighting": ("Feature",),
+}
+"""Module -> public names. The same as the imports above, which only type checkers carry out."""
 
-def __getattr__(name: str) -> Any:
-    """`__version__`, from the package's metadata: reading them would slow every import."""
-    if name != "__version__":
-        raise AttributeError(f"module 'simindex' has no attribute {name!r}")
-    from importlib.metadata import version
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
 
-    return version("simindex")
+import_module("simindex.repair")
+del globals()["repair"]  # the folder of this name, so that the function is what is found
+
+_FORK_PATIENCE_S = 10.0
+"""How long a fork waits for imports of other threads."""
+
+
+def _wait_for_imports() -> None:
+    """Before a fork: a child has no thread to finish an import, and would wait for it for ever."""
+    patience_ends = monotonic() + _FORK_PATIENCE_S
+    locks = getattr(_bootstrap, "_module_locks", {})  # by the names of what is being imported
+    while monotonic() < patience_ends and any(
+        name.startswith(("simindex", "numpy")) for name in list(locks)
+    ):
+        sleep(0.001)
+
+
+register_at_fork(before=_wait_for_imports)
+
+
+@atexit.register
+def _end_threads() -> None:
+    """The last of what is called at the exit, for it was registered before what follows."""
+    if "simindex._kernels" in modules:
+        modules["simindex._kernels"]._native.end_threads()
+
+
+if not TYPE_CHECKING:  # to a type checker, every name would be one of the module
+
+    def __getattr__(name: str) -> object:
+        """A public name, whose module is imported when the name is first used."""
+        if name == "__version__":
+            from importlib.metadata import version
+
+            value = version("simindex")
+        elif name in _HOME:
+            value = getattr(import_module(f"simindex.{_HOME[name]}"), name)
+        else:
+            # Python suggests a name that `__dir__` lists.
+            raise AttributeError(
+                f"module 'simindex' has no attribute {name!r}", name=name, obj=modules[__name__]
+            )
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,8 +6,6 @@ from contextlib import suppress
 from operator import index
 from typing import Any, TypeGuard
 
-import numpy as np
-
 from simindex.errors import InvalidOption
 
 
@@ -18,11 +16,15 @@ def is_int(value: object) -> TypeGuard[int]:
 
 def is_whole(value: object) -> TypeGuard[int]:
     """The same, also of numpy."""
+    import numpy as np
+
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def whole(value: object) -> int | None:
     """The number, of whatever type has an `__index__`; None for truth values and all else."""
+    import numpy as np
+
     number: Any = value
     if isinstance(value, bool | np.bool_):
         return None
@@ -68,6 +70,8 @@ def require_distance(h: object, bits: int) -> None:
 
 def require_share(value: object, option: str) -> float:
     """The number above 0 and at most 1, of Python or numpy; raises InvalidOption on another."""
+    import numpy as np
+
     number: Any = value
     share = 0.0
     none = isinstance(value, bool | np.bool_ | complex) or getattr(value, "ndim", 0) > 0

@@ -12,6 +12,12 @@ from simindex.errors import InvalidOption
 MAX_BITS = 4096
 """Widest fingerprint, in bits."""
 
+MAX_KEY_BYTES = 65_535
+"""Longest key, in bytes of UTF-8."""
+
+AUDITED_ROWS, AUDITED_RECALL = 1000, 0.95
+"""Of an audit, unless the caller says otherwise: rows to look up, and recall of the queries."""
+
 SORTED_TABLE, PERMUTED_TABLES, SLICE_LISTS = "psm", "bphs", "issl"
 """What structures are called, and the methods that search them; the last two also begin the names
 of designs."""
@@ -86,6 +92,9 @@ class IndexOptions:
     recipe : Recipe, optional
         How texts become fingerprints. The index stores it and refuses batches of another recipe. An
         index without one takes the recipe of the first batch that has one. It sets `bits`.
+    times : bool
+        Whether the index stores with each row when it came, in 4 bytes, so that `Index.expire` can
+        delete what is older than some time.
     key_secret : bytes, optional
         16 bytes that the ids of keys are computed with, only for an index with keys. By default a
         new index draws them at random. Indexes that share a secret give equal keys equal ids.
@@ -102,6 +111,7 @@ class IndexOptions:
     slice_memory: int = 1 << 28
     allow_remote: bool = False
     recipe: Any = None
+    times: bool = False
     key_secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -149,7 +159,7 @@ class IndexOptions:
         require(
             isinstance(self.allow_remote, bool), "allow_remote", self.allow_remote, "true or false"
         )
-
+        require(isinstance(self.times, bool), "times", self.times, "true or false")
         require(
             self.recipe is None or self.recipe.bits == self.bits,
             "bits", self.bits, "the recipe's width, or leave it out",
@@ -193,6 +203,8 @@ class IndexOptions:
         del values["recipe"]
         if self.key_secret is None:
             del values["key_secret"]
+        if not self.times:
+            del values["times"]
         return {**values, "structures": list(self.structures)}
 
     @classmethod
@@ -215,10 +227,12 @@ class IndexOptions:
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
         """Options that differ, as name -> (mine, other's).
 
-        Structures, keys and the secret count only if the other options name them. Of secrets it
-        says only that they differ.
+        Structures, keys, times and the secret count only if the other options name them. Of secrets
+        it says only that they differ.
         """
         mine, theirs = self.to_dict(), other.to_dict()
+        mine["times"] = self.times
+        theirs.setdefault("times", self.times)
         mine["keys"] = mine["keys"] or False
         if theirs["keys"] is None:
             theirs["keys"] = mine["keys"]

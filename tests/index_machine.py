@@ -1,7 +1,7 @@
 """An index under random use, and the list of rows whose answers it must give.
 
 Batches are so small that commits seal pending rows into segments and merge segments all the time.
-A second handle reads along: it sees commits only.
+A second handle reads along: it sees commits only. The clock is the machine's, and may go back.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from siphash import key_id
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import InvalidOption
+from simindex.storage.tables import times
 
 METHODS = ("psm", "scan", "auto")
 STRUCTURES = (IndexOptions().structures, ("psm", "issl"))
@@ -66,16 +67,22 @@ class IndexMachine(RuleBasedStateMachine):
         self.model = oracle.Model()
         self.reader: simindex.Index | None = None
         self.seen = 0
+        self.now = 1000
+        self.latest = self.committed = 0
+        self.clock, times.clock = times.clock, lambda: self.now + 0.7
 
     @initialize(
         batch_rows=st.sampled_from([16, 64]), min_merge=st.sampled_from([0, 2, 3]),
-        structures=st.sampled_from(STRUCTURES),
+        structures=st.sampled_from(STRUCTURES), timed=st.booleans(),
     )
-    def create(self, batch_rows: int, min_merge: int, structures: tuple[str, ...]) -> None:
+    def create(
+        self, batch_rows: int, min_merge: int, structures: tuple[str, ...], timed: bool = False
+    ) -> None:
+        self.timed = timed
         self.files, self.listed = len(structures), "issl" in structures
         options = IndexOptions(
             batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32,
-            structures=structures,
+            structures=structures, times=timed,
         )
         self.writer = simindex.open(self.path, "c", options=options)
 
@@ -107,7 +114,24 @@ class IndexMachine(RuleBasedStateMachine):
         assert ids.shape == (len(given),)
         if not self.keyed:
             assert ids.tolist() == [number for _, number in given]
-        self.model.append(batch.rows, self.names([number for _, number in given]))
+        self.model.append(batch.rows, self.names([number for _, number in given]), self.came())
+
+    def came(self) -> int:
+        """The time that rows get now."""
+        self.latest = max(self.latest, self.now, self.model.expired)
+        return self.latest
+
+    @rule(seconds=st.integers(-3, 9))
+    def wait(self, seconds: int) -> None:
+        self.now += seconds
+
+    @rule(age=st.integers(0, 20))
+    def expire(self, age: int) -> None:
+        if not self.timed:
+            with pytest.raises(InvalidOption, match="does not store when its rows came"):
+                self.writer.expire(older_than=age)
+            return
+        assert self.writer.expire(older_than=age) == self.model.expire(self.now - age)
 
     @rule(given=st.lists(numbers, max_size=8))
     def delete(self, given: list[int]) -> None:
@@ -146,17 +170,26 @@ class IndexMachine(RuleBasedStateMachine):
     def replace(self, given: list[tuple[int, int]]) -> None:
         batch = self.batch(given, weighted=True)
         self.writer.replace(batch)
-        self.model.replace(batch.rows, self.names([number for _, number in given]))
+        names = self.names([number for _, number in given])
+        self.model.replace(batch.rows, names, self.came())
+
+    def committed_now(self) -> None:
+        self.latest = self.committed = max(self.latest, self.model.expired)
+        self.model.commit()
+
+    def discarded_now(self) -> None:
+        self.model.discard()
+        self.latest = self.committed
 
     @rule()
     def commit(self) -> None:
         self.writer.commit()
-        self.model.commit()
+        self.committed_now()
 
     @rule(full=st.booleans())
     def compact(self, full: bool) -> None:
         self.writer.commit()
-        self.model.commit()
+        self.committed_now()
         before = self.contents(self.writer)
         self.writer.compact(full=full)
         assert self.contents(self.writer) == before
@@ -169,26 +202,26 @@ class IndexMachine(RuleBasedStateMachine):
     def discard_by_exception(self) -> None:
         with pytest.raises(Discard), self.writer:
             raise Discard
-        self.model.discard()
+        self.discarded_now()
         self.writer = simindex.open(self.path, "w")
 
     @rule()
     def leave_cleanly(self) -> None:
         with self.writer:
             pass
-        self.model.commit()
+        self.committed_now()
         self.writer = simindex.open(self.path, "c")
 
     @rule()
     def discard(self) -> None:
         self.writer.discard()
-        self.model.discard()
+        self.discarded_now()
 
     @rule()
     def close_twice(self) -> None:
         self.writer.close()
         self.writer.close()
-        self.model.commit()
+        self.committed_now()
         self.writer = simindex.open(self.path, "w")
 
     @rule()
@@ -215,7 +248,7 @@ class IndexMachine(RuleBasedStateMachine):
         parts = self.reader.rows(chunk_rows=3)
         taken = [part for part in [next(parts, None)] if part is not None]
         self.writer.commit()
-        self.model.commit()
+        self.committed_now()
         self.writer.compact(full=True)
         assert self.rows_of([*taken, *parts]) == before
 
@@ -315,6 +348,7 @@ class IndexMachine(RuleBasedStateMachine):
             if hasattr(self, "writer"):
                 self.check_what_is_left()
         finally:
+            times.clock = self.clock
             if self.reader is not None:
                 self.reader.close()
             shutil.rmtree(self.directory)
@@ -322,7 +356,7 @@ class IndexMachine(RuleBasedStateMachine):
     def check_what_is_left(self) -> None:
         """The files say what the model says, and there is no file too many."""
         self.writer.commit()
-        self.model.commit()
+        self.committed_now()
         assert self.contents(self.writer) == self.model.contents()
         segments = self.writer.stats().segments
         self.writer.close()

@@ -12,7 +12,7 @@ after it: that is what a replacement is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,11 +68,13 @@ def answers(stored: Any, ids: Any, queries: Any, h: int) -> list[tuple[int, int,
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A stored row: its words, its name (an id or a key) and the commit that brought it."""
+    """A stored row: its words, its name (an id or a key), the commit that brought it, and when it
+    came."""
 
     words: tuple[int, ...]
     name: Any
     commit: int
+    came: int = 0
 
 
 @dataclass
@@ -81,44 +83,63 @@ class Model:
 
     rows: list[Row] = field(default_factory=list)
     commits: int = 0
-    appended: list[tuple[tuple[int, ...], Any]] = field(default_factory=list)
+    appended: list[Row] = field(default_factory=list)
     deleted: list[Any] = field(default_factory=list)
+    expired: int = 0
 
-    def append(self, fingerprints: Any, names: Iterable[Any]) -> None:
+    def append(self, fingerprints: Any, names: Iterable[Any], came: int = 0) -> None:
         """Buffer rows; they are seen from the next commit on."""
         rows = [tuple(int(word) for word in words) for words in as_words(fingerprints)]
-        self.appended += list(zip(rows, names, strict=True))
+        self.appended += [
+            Row(words, name, 0, came) for words, name in zip(rows, names, strict=True)
+        ]
 
     def delete(self, names: Iterable[Any]) -> None:
         """Buffer a deletion of every row of these names that is here by now."""
         names = set(names)
         self.deleted += names
-        self.appended = [row for row in self.appended if row[1] not in names]
+        self.appended = [row for row in self.appended if row.name not in names]
+
+    def expire(self, before: int) -> int:
+        """Buffer a deletion of every row that came before; how many there were."""
+        dead = set(self.deleted)
+        left = [
+            row for row in self.rows if row.name not in dead and row.came >= self.expired
+        ] + self.appended
+        count = sum(row.came < before for row in left)
+        if count:
+            self.appended = [row for row in self.appended if row.came >= before]
+            self.expired = before
+        return count
 
     def document(self, name: Any) -> list[tuple[int, ...]]:
         """The rows of a name that a commit would leave, sorted."""
-        rows = [words for words, other in self.appended if other == name]
+        rows = [row.words for row in self.appended if row.name == name]
         if name not in self.deleted:
-            rows += [row.words for row in self.rows if row.name == name]
+            rows += [
+                row.words for row in self.rows if row.name == name and row.came >= self.expired
+            ]
         return sorted(rows)
 
-    def replace(self, fingerprints: Any, names: Iterable[Any]) -> None:
+    def replace(self, fingerprints: Any, names: Iterable[Any], came: int = 0) -> None:
         """Delete the names, append the rows; one commit."""
         names = list(names)
         self.delete(names)
-        self.append(fingerprints, names)
+        self.append(fingerprints, names, came)
 
     def commit(self) -> None:
         """Make the buffered steps take effect, all at once."""
         self.commits += 1
         dead = set(self.deleted)
-        self.rows = [row for row in self.rows if row.name not in dead]
-        self.rows += [Row(words, name, self.commits) for words, name in self.appended]
+        self.rows = [
+            row for row in self.rows if row.name not in dead and row.came >= self.expired
+        ]
+        self.rows += [replace(row, commit=self.commits) for row in self.appended]
         self.discard()
 
     def discard(self) -> None:
         """Forget the buffered steps."""
-        self.appended, self.deleted = [], []
+        self.appended, self.deleted, self.expired = [], [], 0
 
     def copy(self) -> Model:
         """An independent model of the committed state."""

@@ -184,6 +184,7 @@ BAD_OPTIONS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "recall of text": (lambda i: i.query(TWO, recall="high"), ("recall", "'high'")),
     "an unknown method": (lambda i: i.query(TWO, method="guess"), ("guess", "psm", "scan")),
     "threads below one": (lambda i: i.query(TWO, threads=0), ("threads", "0")),
+    "an age without times": (lambda i: i.expire(older_than=1), ("merge", "times")),
     "nothing to delete": (lambda i: i.delete(), ("ids", "keys")),
     "ids and keys to delete": (lambda i: i.delete(ids=[1], keys=["a"]), ("ids", "keys")),
 }
@@ -402,6 +403,7 @@ WRITING: dict[str, Call] = {
     "append": lambda i: i.append(ONE, ids=[1]),
     "replace": lambda i: i.replace(Batch(ONE, ids=[1])),
     "delete": lambda i: i.delete(ids=[1]),
+    "expire": lambda i: i.expire(older_than=1),
     "commit": lambda i: i.commit(),
     "compact": lambda i: i.compact(),
 }

@@ -246,7 +246,7 @@ SHARED_OPTIONS = {
 """Options that cli.md describes once, for all commands."""
 
 
-@pytest.mark.parametrize("name", sorted(program.commands))
+@pytest.mark.parametrize("name", sorted(program.every_command()))
 def test_the_page_of_commands_has_every_option(name: str) -> None:
     """Each in the section of its command, or in one that shares it."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -254,7 +254,7 @@ def test_the_page_of_commands_has_every_option(name: str) -> None:
     assert name in sections, f"cli.md has no section '## {name}'"
     described = sections[name] + sections["Inputs"] + sections["build"] + sections["query"]
     described += sections["dedup"]
-    for option in program.commands[name].params:
+    for option in program.every_command()[name].params:
         names = {one for one in (*option.opts, *option.secondary_opts) if one.startswith("--")}
         if names and not names & SHARED_OPTIONS and not getattr(option, "hidden", False):
             assert any(f"{one}" in described for one in names), names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -86,8 +86,8 @@ def test_it_is_drawn_from_the_systems_chance(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[int] = []
-    real = secrets.token_bytes
-    monkeypatch.setattr(secrets, "token_bytes", lambda size: drawn.append(size) or real(size))
+    real = os.urandom
+    monkeypatch.setattr(os, "urandom", lambda size: drawn.append(size) or real(size))
     made(index_path, keys=True).close()
     assert drawn.count(16) == 2  # with the index's own name
     drawn.clear()

@@ -10,8 +10,6 @@ processor has. `level=-1` takes the widest, or the one that the environment vari
 names.
 """
 
-import atexit
-
 try:
     from . import _native
 except ImportError as error:
@@ -20,9 +18,6 @@ except ImportError as error:
         "`make demo`, `make test` or `pip install .`; start Python elsewhere, or with -P, so that "
         "the installed package is found"
     ) from error
-
-# Registered before all that is imported later, so it is the last to be called.
-atexit.register(_native.end_threads)
 
 LEVELS: tuple[str, ...] = tuple(_native.levels())
 """Names of the instruction sets this processor runs, from the narrowest to the widest."""

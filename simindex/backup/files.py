@@ -40,7 +40,7 @@ class Files:
         self.linked: set[str] = set()
         self.kept: set[str] = set()
         self.copied: set[str] = set()
-        self.bytes_copied = 0
+        self.bytes_copied: int = 0
         self._open: dict[str, Descriptor] = {}
         """Files that are to be copied."""
 

@@ -9,7 +9,7 @@ import simindex
 from simindex.cli.recipes import default_recipe
 from simindex.errors import InvalidOption
 
-UNSHOWN = {"key_secret": "another secret", "stop_words": "other words"}
+UNSHOWN = {"key_secret": "another secret", "stop_words": "other words", "times": "no times"}
 """Options whose stored value is not shown."""
 
 

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -20,13 +20,11 @@ from typing import Any, NoReturn
 import click
 
 import simindex
-from simindex._kernels import _native
 from simindex.cli import mistyped
 from simindex.cli.console import shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
 from simindex.outputs.columns import as_json_line
-from simindex.storage.files.format import MAJOR, MINOR
 from simindex.storage.files.refusals import NO_SPACE
 
 NOTHING_TO_DO = 1
@@ -45,6 +43,9 @@ AS_JSON = "simindex.cli.as_json"
 """Of the context: whether errors are objects, too."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+AGAIN_S = 0.001
+"""After so long an interrupt comes again that Python has ignored."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -71,6 +72,38 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     # `timeout` sends it twice, and the second must not end what the first has begun.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated
+
+
+@contextlib.contextmanager
+def insistent() -> Iterator[None]:
+    """Have an interrupt come again within the block where Python ignores it.
+
+    Python ignores what is raised in a finalizer or in a callback of a weak reference, and runs one
+    of the latter with each import.
+    """
+    usual = sys.unraisablehook
+    sent: list[threading.Timer] = []
+
+    def hook(ignored: sys.UnraisableHookArgs) -> None:
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            usual(ignored)
+            return
+        number = signal.SIGINT
+        if isinstance(ignored.exc_value, Terminated):
+            number = signal.SIGTERM
+            signal.signal(number, _terminate)
+        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        sent.append(again)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
+        for again in sent:
+            again.cancel()  # the block has ended without it
 
 
 @contextlib.contextmanager
@@ -105,7 +138,25 @@ class Interrupted(Exception):
 
 
 class Program(click.Group):
-    """A group of commands that fail in one line."""
+    """A group of commands that fail in one line, and are imported when they are needed."""
+
+    def load_later(self, names: Iterable[str], load: Callable[[str], None]) -> None:
+        """Have commands of these names that `load` adds to the program."""
+        self._load, self._names = load, frozenset(names)
+
+    def every_command(self) -> Mapping[str, click.Command]:
+        """All commands by their names, imported."""
+        for name in self._names - self.commands.keys():
+            self._load(name)
+        return self.commands
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self._names | self.commands.keys())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self._names and cmd_name not in self.commands:
+            self._load(cmd_name)
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -121,11 +172,11 @@ class Program(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error = mistyped.before_a_command(error, self.commands.values())
+            error = mistyped.before_a_command(error, self.every_command().values())
             _fail_by_call(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with terminable():
+        with terminable(), insistent():
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -142,8 +193,10 @@ class Program(click.Group):
             _forget_stdout()
             ctx.exit(READER_GONE)
         except Interrupted as error:
+            _forget_interrupt()
             _fail(ctx, str(error), _signalled(error.__cause__))
         except (KeyboardInterrupt, click.Abort) as error:
+            _forget_interrupt()
             _fail(ctx, "interrupted", _signalled(error))
         except OSError as error:
             named = error.filename or ("the output" if error.errno in NO_SPACE else "")
@@ -156,6 +209,15 @@ class Program(click.Group):
         except MemoryError:
             _fail(ctx, "out of memory", SYSTEM_FAILURE)
         return result
+
+
+def _forget_interrupt() -> None:
+    """Have Python end with the exit code that it is told.
+
+    If the interrupt came while text was executed, as when a dataclass is imported, it would end
+    itself by the signal, until other text has been executed.
+    """
+    exec("")  # noqa: S102
 
 
 def nothing_to_do(sentence: str, *, quiet: bool = False) -> NoReturn:
@@ -232,6 +294,9 @@ def _forget_stdout() -> None:
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
+        from simindex._kernels import _native
+        from simindex.storage.files.format import MAJOR, MINOR
+
         used = _native.levels()[_native.default_level()]
         click.echo(
             f"simindex {simindex.__version__} ({used} instructions; index format {MAJOR}.{MINOR})"

@@ -50,11 +50,11 @@ class Budget:
         self._free = limit_bytes - self._base
         if self._free < LEAST_BYTES:
             raise self._too_little(LEAST_BYTES)
-        self.call_bytes = int(CALL_SHARE * self._free)
+        self.call_bytes: int = int(CALL_SHARE * self._free)
         """For `memory_limit` of a call."""
         question = bits // 8 + 4 * bits + NAME_BYTES
         share = int((1 - CALL_SHARE) * self._free / 2)
-        self.queries = min(MOST_QUERIES, share // question)
+        self.queries: int = min(MOST_QUERIES, share // question)
         """How many questions are asked at a time, at most."""
 
     def ask(

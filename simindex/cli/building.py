@@ -10,21 +10,23 @@ from dataclasses import dataclass, field
 from itertools import chain
 from os.path import samestat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import read_ahead
 from simindex.cli.console import count, duration, emit, megabytes, say
-from simindex.cli.contents import Contents
 from simindex.cli.existing import Choice, Existing
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
-from simindex.cli.progress import Progress
-from simindex.cli.pruning import Pruning
-from simindex.cli.turn import Turn
 from simindex.index.origin import keep_origin
 from simindex.writing.ownership import exists
+
+if TYPE_CHECKING:
+    from simindex.cli.contents import Contents
+    from simindex.cli.progress import Progress
+    from simindex.cli.pruning import Pruning
+    from simindex.cli.turn import Turn
 
 EXISTING = {
     "replaced": "replaced {0} that {1} had",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, Protocol, TypeVar, cast
 
 import click
 
@@ -21,7 +20,6 @@ from simindex.cli.console import say
 from simindex.cli.numbers import Count, Size
 from simindex.cli.progress import Extent
 from simindex.errors import InvalidInput
-from simindex.index.origin import origin_of
 from simindex.inputs import (
     ID_FIELDS,
     Document,
@@ -40,10 +38,19 @@ from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class Option(Protocol):
+    """Gives a command an option, or several."""
+
+    def __call__(self, command: Command, /) -> Command:
+        """The command with it."""
+
+
 _SECRET = re.compile(rb"\s*([0-9a-fA-F]{%d})\s*" % (2 * SECRET_BYTES))
 _SECRET_FILE_BYTES = 1 << 10
 
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+
+def together(*options: Option) -> Option:
     """One decorator for several options, listed by --help in their order."""
 
     def decorate(command: Command) -> Command:
@@ -54,9 +61,7 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-def collected(
-    name: str, made: Callable[..., Any], *options: Callable[[Command], Command]
-) -> Callable[[Command], Command]:
+def collected(name: str, made: Callable[..., Any], *options: Option) -> Option:
     """One decorator for several options, which the command gets as one value, `made` of them."""
 
     def decorate(command: Command) -> Command:
@@ -94,17 +99,17 @@ def _as_json(ctx: click.Context, parameter: click.Parameter, asked: bool) -> boo
     return asked
 
 
-json_option = click.option(
+json_option: Option = click.option(
     "--json", "as_json", is_flag=True, is_eager=True, callback=_as_json,
     help="Print one JSON object a line, also for an error.",
 )
 
-verbose_option = click.option(
+verbose_option: Option = click.option(
     "-v", "--verbose", is_flag=True,
     help="Show the engine's own figures, too; the glossary explains their names.",
 )
 
-output_options = together(
+output_options: Option = together(
     json_option,
     click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary."),
 )
@@ -116,17 +121,17 @@ def _named_index(ctx: click.Context, parameter: click.Parameter, path: str) -> s
     return path
 
 
-index_argument = click.argument(
+index_argument: Option = click.argument(
     "index_path", metavar="INDEX", type=NamedPath(), callback=_named_index
 )
 
-inputs_argument = click.argument(
+inputs_argument: Option = click.argument(
     "inputs", metavar="[INPUT]...", nargs=-1, type=click.Path(),
     callback=lambda _ctx, _parameter, names: expanded(names),
 )
 
 
-def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Command]:
+def distance(recipe: str, meaning: str = "The radius") -> Option:
     """The option of the radius; without it that of a recipe counts."""
     return click.option(
         "-d", "--distance", "h", type=Count(example="3"), metavar="BITS",
@@ -135,14 +140,20 @@ def distance(recipe: str, meaning: str = "The radius") -> Callable[[Command], Co
     )
 
 
-distance_option = distance("the index's recipe")
+distance_option: Option = distance("the index's recipe")
 
-threads_option = click.option(
+threads_option: Option = click.option(
     "--threads", type=Count(1, example="2"),
     help="Number of threads. Default: SIMINDEX_THREADS, or one a processor.",
 )
 
-structures_option = click.option(
+times_option: Option = click.option(
+    "--times", is_flag=True,
+    help="Store when each document came, in 4 bytes, so that `simindex expire` can delete old "
+    "ones.",
+)
+
+structures_option: Option = click.option(
     "--structures", metavar="NAMES",
     callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
     help="How each file of the index can be searched, such as psm,bphs:G=5,g=2: bphs adds permuted "
@@ -173,26 +184,26 @@ def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) ->
     return bytes.fromhex(found[1].decode("ascii"))
 
 
-key_secret_option = click.option(
+key_secret_option: Option = click.option(
     "--key-secret", metavar="FILE", type=NamedPath(), callback=_secret,
     help="A file with 32 hexadecimal digits: the secret that ids of keys are computed with. "
     "Indexes with the same secret give equal keys equal ids. Default: a random secret.",
 )
 
 
-memory_option = click.option(
+memory_option: Option = click.option(
     "--memory", type=Size(),
     help="Memory that the searched tables may take. Tables that do not fit are left out, so the "
     "search is slower. 64G is 64 x 1024^3 bytes, 64GB is 64 x 1000^3.",
 )
 
-memory_limit_option = click.option(
+memory_limit_option: Option = click.option(
     "--memory-limit", type=Size(),
     help="Memory that the command may take, without mapped files. 512M is 512 x 1024^2 bytes. "
     "Default: 1G.",
 )
 
-process_limit_option = click.option(
+process_limit_option: Option = click.option(
     "--memory-limit", type=Size(),
     help="Memory that the process may take, such as 2G. For an index that is larger than memory: "
     "queries are collected into batches, and each batch scans the index once.",
@@ -212,7 +223,7 @@ class Reading:
 
     def of_this_run(self) -> Reading:
         """The same, with names for records of standard input that no other run gives."""
-        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}"
+        stdin_name = f"stdin-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(2).hex()}"
         return replace(self, options=replace(self.options, stdin_name=stdin_name))
 
     def lasting(self) -> Reading:
@@ -231,6 +242,8 @@ class Reading:
 
     def named_for(self, index: simindex.Index) -> Reading:
         """The same, with names of files that start from the folder that those of an index do."""
+        from simindex.index.origin import origin_of
+
         origin = origin_of(index) or _working_directory()
         return replace(self, options=replace(self.options, origin=origin))
 
@@ -303,7 +316,7 @@ def _reading(max_errors: int, **options: Any) -> Reading:
     return Reading(ReadOptions(**options), max_errors)
 
 
-input_options = collected(
+input_options: Option = collected(
     "reading", _reading,
     click.option(
         "--format", type=click.Choice(formats.names()), default=formats.AUTO,

@@ -15,14 +15,14 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Generic, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
-from simindex.inputs import Document
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 T = TypeVar("T")
 
@@ -57,13 +57,16 @@ def portions(
     for document in documents:
         made.append(document)
         chunk_length += document.held_bytes
-        number = len(made)
-        ends = group + number >= most or length + chunk_length >= most_bytes
-        if ends or number >= chunk or chunk_length >= CHUNK_BYTES:
-            yield made, ends
-            group = 0 if ends else group + number
-            length = 0 if ends else length + chunk_length
-            made, chunk_length = [], 0
+        if len(made) < chunk and group + len(made) < most and chunk_length < CHUNK_BYTES and (
+            length + chunk_length < most_bytes
+        ):
+            continue
+        group, length = group + len(made), length + chunk_length
+        ends = group >= most or length >= most_bytes
+        yield made, ends
+        if ends:
+            group = length = 0
+        made, chunk_length = [], 0
     if made:
         yield made, False
 
@@ -79,6 +82,8 @@ def batch_of(recipe: Any, chunk: list[Document], count_features: int = 0) -> sim
 
 def joined(batches: list[simindex.Batch]) -> simindex.Batch:
     """The rows of some batches of one recipe, in their order."""
+    import numpy as np
+
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -135,7 +140,7 @@ class SkippedReport:
     """Tells of documents without a fingerprint: the first few one by one, then their number."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number: int = 0
 
     def add(self, chunk: list[Document], skipped: Iterable[Any]) -> None:
         """Note what a batch left out of its chunk."""

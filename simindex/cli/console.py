@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from simindex.outputs.columns import as_json_line, encodable
-from simindex.records.reports import Audit, Compaction, SpotCheck
+
+if TYPE_CHECKING:
+    from simindex.records.reports import Audit, Compaction, SpotCheck
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -11,24 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.choices import Reading
 from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, characters_of, chunks
 from simindex.cli.console import say
 from simindex.cli.existing import Existing, kind_of_names
-from simindex.cli.learning import Lesson
-from simindex.cli.progress import Extent
-from simindex.cli.recipes import Prepared
 from simindex.cli.repeated_ids import RepeatedIds
 from simindex.cli.short_texts import ShortTexts
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Fingerprints, Intake
 from simindex.inputs.fingerprints import CHUNK_ROWS
+
+if TYPE_CHECKING:
+    from simindex.cli.choices import Reading
+    from simindex.cli.learning import Lesson
+    from simindex.cli.progress import Extent
+    from simindex.cli.recipes import Prepared
+    from simindex.inputs import Document, Fingerprints, Intake
 
 G = TypeVar("G")
 

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import simindex
 from simindex.cli.chunks import chunks, places_of_rows
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Fingerprints
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document, Fingerprints
 
 Choice = Literal["replace", "skip", "error"]
 
@@ -33,13 +33,13 @@ class Existing:
     """Of one run, that adds to the index at `path`."""
 
     def __init__(self, path: Path, choice: Choice) -> None:
-        self.before = simindex.open(path, "r", refresh=False)
+        self.before: simindex.Index = simindex.open(path, "r", refresh=False)
         """The index as it was."""
         self._choice = choice
         self._gone: set[Any] = set()
         self.names: list[str] = []
         """Those that the documents of the last chunk have, also without a fingerprint."""
-        self.skipped = 0
+        self.skipped: int = 0
         """Documents that were passed over."""
 
     @property
@@ -58,6 +58,8 @@ class Existing:
 
         Raises InvalidInput at the first document that is there, if that is the choice.
         """
+        import numpy as np
+
         bare = [chunk[one.position] for one in batch.skipped]
         bare_names = list(dict.fromkeys(one.key for one in bare if not one.numbered))
         if self._choice == "replace":
@@ -106,6 +108,8 @@ class Existing:
 
     def admitted_rows(self, index: simindex.Index, group: Fingerprints) -> simindex.Batch:
         """The same for fingerprints; rows without a key or id are appended in any case."""
+        import numpy as np
+
         batch = group.batch
         names: Any = batch.ids if batch.keys is None else batch.keys
         if names is None or not len(names):

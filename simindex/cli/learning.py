@@ -18,8 +18,6 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-import mmh3
-
 from simindex.cli.chunks import characters_of, chunks, read_ahead
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
@@ -92,6 +90,8 @@ class Lesson:
 
 def in_sample(name: str, fraction: float) -> bool:
     """Whether the document of this name is in a sample of such a share."""
+    import mmh3
+
     drawn: int = mmh3.hash64(name.encode(), _SAMPLE_SEED, signed=False)[0]
     return drawn < fraction * 2.0**64
 

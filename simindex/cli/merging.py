@@ -8,12 +8,15 @@ if the index were merged, and the index is complete in more files.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import simindex
 from simindex.cli.app import held_back
 from simindex.cli.console import say
-from simindex.cli.progress import Progress
 from simindex.errors import SimindexError
 
+if TYPE_CHECKING:
+    from simindex.cli.progress import Progress
 
 class _Enough(Exception):
     """Ends the merging."""

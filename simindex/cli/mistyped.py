@@ -42,7 +42,7 @@ ELSEWHERE = {
 
 _INDEX_FIRST = "the index is the first argument, as in `simindex build INDEX INPUT`"
 
-ELSEWHERE_OF = {
+ELSEWHERE_OF: dict[str, dict[str, str]] = {
     "build": dict.fromkeys(("-o", "--out", "--output", "--output-file"), _INDEX_FIRST),
     "export": {"--format": "--output names the format of results"},
     "merge": {"--output": "the new index is named with -o, or --out"},

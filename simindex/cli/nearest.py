@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 import simindex
-from simindex.cli.batches import Questions
 from simindex.cli.console import count
 from simindex.records.batch import Batch
-from simindex.records.matches import Match
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from simindex.cli.batches import Questions
+    from simindex.records.matches import Match
 
 FEW = 5
 """For so many queries without a match, the nearest document is looked up."""
@@ -25,12 +27,14 @@ class Unmatched:
     """The queries of a run that have no match: the first `few`, and how many there are."""
 
     def __init__(self, few: int) -> None:
-        self.number = 0
+        self.number: int = 0
         self._few, self._held = few, 0
         self._first: list[Questions] = []
 
     def add(self, names: list[str], batch: Any, has: NDArray[np.bool_]) -> None:
         """Note some queries; `has` says which of them have a match."""
+        import numpy as np
+
         places = np.flatnonzero(~has)
         self.number += len(places)
         places = places[: self._few - self._held]

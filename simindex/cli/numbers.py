@@ -1,9 +1,8 @@
-"""Numbers as people type them: 10M rows, 1e7 rows, 64G of memory."""
+"""Numbers as people type them: 10M rows, 1e7 rows, 64G of memory, 30d of age."""
 
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +22,9 @@ _SIZE = re.compile(
     r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE
 )
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
+
+_AGE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([smhdw])?", re.ASCII | re.IGNORECASE)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 _ID = re.compile("[0-9]{1,20}", re.ASCII)
 
@@ -52,6 +54,8 @@ class Count(_Whole):
         """The number; a wrong call where there is none, or one out of range."""
         if isinstance(value, int):
             return value
+        from decimal import Decimal, InvalidOperation
+
         found = _COUNT.fullmatch(value.strip())
         try:
             number = None if found is None else Decimal(found[1].replace(",", ""))
@@ -142,3 +146,22 @@ class Size(_Whole):
             "64GB",
             ctx, param,
         )
+
+
+class Age(_Number):
+    """How long ago, in seconds: ``30d``, ``12h``, ``2w``, ``90m``, ``45s`` or ``45``."""
+
+    name = "age"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds; a wrong call where there are none."""
+        if isinstance(value, float):
+            return value
+        found = _AGE.fullmatch(value.strip())
+        if found is None:
+            raise click.BadParameter(
+                f"{value[:40]!r} is not an age: give one like 30d, 12h, 2w, 90m or 45s", ctx, param
+            )
+        return float(found[1]) * _SECONDS[(found[2] or "s").lower()]

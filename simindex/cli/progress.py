@@ -80,8 +80,8 @@ class Progress:
         self._last = self._started if self._live is None else -LIVE_INTERVAL_S
         self._share: float | None = None
         self._done = 0
-        self.documents = 0
-        self.characters = 0
+        self.documents: int = 0
+        self.characters: int = 0
 
     def __enter__(self) -> Self:
         if self._extent is not None:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 import simindex
-from simindex.arrays import I64
-from simindex.cli.choices import Reading
 from simindex.cli.console import count
 from simindex.inputs.reading import start_of_names
+
+if TYPE_CHECKING:
+    from simindex.arrays import I64
+    from simindex.cli.choices import Reading
 
 CHUNK_KEYS = 1 << 16
 
@@ -29,7 +32,7 @@ class Pruning:
     def __init__(self, starts: Sequence[str]) -> None:
         self._starts = tuple(f"{start.rstrip('/')}/" for start in starts)
         self._met: list[I64] = []
-        self.pruned = 0
+        self.pruned: int = 0
         """Documents that were deleted."""
 
     @classmethod

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 import simindex
-from simindex.cli.batches import Questions
-from simindex.cli.choices import Reading
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
 from simindex.cli.console import say
 from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
-from simindex.inputs import Intake
 from simindex.outputs.columns import key_text
 from simindex.simhash.contrast import LEARNED, contrast
-from simindex.writing.admission import check_recipe
+
+if TYPE_CHECKING:
+    from simindex.cli.batches import Questions
+    from simindex.cli.choices import Reading
+    from simindex.inputs import Intake
 
 
 @dataclass(slots=True)
@@ -108,6 +107,8 @@ def require_alike(
 
     If they have learned from other documents alone, the remedy begins with what to do `instead`.
     """
+    from simindex.writing.admission import check_recipe
+
     bits, others = index.options.bits, other.options.bits
     if bits != others:
         raise InvalidOption(
@@ -137,5 +138,7 @@ def names_of(batch: simindex.Batch) -> list[str]:
 
 def as_row(words: list[int]) -> Any:
     """One fingerprint, as `Index.query` takes it."""
+    import numpy as np
+
     row = np.array(words, dtype=np.uint64)
     return row if len(words) == 1 else row[None, :]

@@ -10,32 +10,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import simindex
 from simindex.cli.account import met, named_by
 from simindex.cli.app import Interrupted
-from simindex.cli.choices import Reading, collected
+from simindex.cli.choices import Option, Reading, collected
 from simindex.cli.console import say
-from simindex.cli.existing import kind_of_names
-from simindex.cli.learning import (
-    FIRST_DOCUMENTS,
-    Lesson,
-    learned_from_first,
-    learned_from_sample,
-)
+from simindex.cli.learning import FIRST_DOCUMENTS, Lesson
 from simindex.cli.numbers import Count, Share
-from simindex.cli.progress import Extent
 from simindex.cli.wording import OPTIONS, with_remark
 from simindex.errors import InvalidInput, InvalidOption
-from simindex.index.first_texts import recipe_of_texts
-from simindex.inputs import Document, Intake, rereadable
 from simindex.simhash.projection import PROJECTIONS
-from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
 from simindex.simhash.weighting import WEIGHTINGS
-from simindex.simhash.words import language_stop_words
+
+if TYPE_CHECKING:
+    from simindex.cli.progress import Extent
+    from simindex.inputs import Document, Intake
 
 
 def _ngram(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -53,6 +46,8 @@ def _stop_words(ctx: click.Context, parameter: click.Parameter, value: str | Non
         return None
     if value.startswith("@"):
         return _listed_words(value.removeprefix("@"))
+    from simindex.simhash.words import language_stop_words
+
     try:
         return language_stop_words(value)
     except InvalidOption as error:
@@ -64,6 +59,8 @@ def _stop_words(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _listed_words(path: str) -> frozenset[str]:
+    from simindex.simhash.recipe_bytes import MOST_HEADER_BYTES
+
     try:
         with Path(path).open("rb") as file:
             listed = file.read(MOST_HEADER_BYTES + 1)
@@ -105,7 +102,7 @@ def _given(**asked: Any) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-recipe_options = collected(
+recipe_options: Option = collected(
     "recipe_given", _given,
     click.option(
         "--bits", type=Count(example="128"),
@@ -195,6 +192,8 @@ def _stored(recipe: Any, path: str | Path, so: str, remedy: str) -> Any:
 
 def recipe_of_questions(index: simindex.Index, path: str | Path, so: str, remedy: str) -> Any:
     """The same of an index that is open. One without rows has the default recipe."""
+    from simindex.index.first_texts import recipe_of_texts
+
     return _stored(recipe_of_texts(index), path, so, remedy)
 
 
@@ -225,6 +224,8 @@ def first_given(
 
 def require_text_keys(index: simindex.Index, path: str | Path) -> None:
     """Raises InvalidOption for an index whose rows cannot be named as documents are."""
+    from simindex.cli.existing import kind_of_names
+
     keys = kind_of_names(index)
     if keys is False or keys == "bytes":
         raise InvalidOption(
@@ -266,6 +267,8 @@ class Learning:
 
     def check(self, recipe: Any, inputs: Sequence[str]) -> None:
         """Refuse what contradicts itself, the recipe or the inputs, before anything is read."""
+        from simindex.inputs import rereadable
+
         if not self.asked:
             return
         option = "--idf-first" if self.sample is None else "--idf-sample"
@@ -293,7 +296,7 @@ class Learning:
             )
 
 
-idf_options = collected(
+idf_options: Option = collected(
     "learning", Learning,
     click.option(
         "--idf-sample", "sample", type=Share(), metavar="FRACTION",
@@ -353,6 +356,9 @@ def prepare(
     are to be `printed`.
     If nobody asked for idf, fewer documents than LEAST_DOCUMENTS get `Recipe`'s defaults instead.
     """
+    from simindex.cli.learning import learned_from_first, learned_from_sample
+    from simindex.inputs import rereadable
+
     recipe = default_recipe(given)
     learning.check(recipe, inputs)
     least = 1 if "weighting" in given or learning.asked else LEAST_DOCUMENTS

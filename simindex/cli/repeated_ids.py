@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simindex.cli.console import count
-from simindex.inputs import Document
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 MOST_DOCUMENTS = 1 << 24
 """Compared at most, in 16 bytes of memory each."""
@@ -24,8 +27,8 @@ class RepeatedIds:
         """Notes ids and texts, as hashes."""
         if len(self._ids) < MOST_DOCUMENTS:
             named = [document for document in documents if not document.numbered]
-            self._ids.extend(hash(document.key) for document in named)
-            self._texts.extend(hash(document.text) for document in named)
+            self._ids.extend([hash(document.key) for document in named])
+            self._texts.extend([hash(document.text) for document in named])
 
     def counted(self) -> tuple[int, int]:
         """Documents with the id of an earlier one, and those of them with another text than the

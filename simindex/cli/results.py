@@ -19,7 +19,7 @@ import click
 
 from simindex.cli.apart import require_apart
 from simindex.cli.app import AS_JSON, uninterrupted
-from simindex.cli.choices import NamedPath, collected
+from simindex.cli.choices import NamedPath, Option, collected
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
 
@@ -106,7 +106,7 @@ def _suffixes() -> list[str]:
     return [row.suffixes[0] for row in FORMATS.values() if row.suffixes]
 
 
-result_options = collected(
+result_options: Option = collected(
     "results", _results,
     click.option(
         "--output", type=click.Choice(list(FORMATS)),

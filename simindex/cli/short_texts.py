@@ -6,13 +6,15 @@ are found, but of its edits of one word more than a tenth are not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.chunks import batch_of
 from simindex.cli.console import count, say
-from simindex.inputs import Document
 from simindex.simhash.shortest import radius_for, shortest_text
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 LEAST_SHARE = 0.01
 """Of short texts among all: fewer are not spoken of. docs/how-to/choosing-a-recipe.md says so."""
@@ -30,9 +32,9 @@ class ShortTexts:
         self._fixed = fixed
         """Whether the documents go into an index that is there, so that the width is given."""
         self._kind = recipe.unit, recipe.sizes, recipe.weighting
-        self.least = shortest_text(recipe.bits, *self._kind, h) or 0
+        self.least: int = shortest_text(recipe.bits, *self._kind, h) or 0
         """Distinct features of a text that is long enough; 0 where that was not measured."""
-        self.number = 0
+        self.number: int = 0
 
     def batch(self, chunk: list[Document]) -> simindex.Batch:
         """The batch of a chunk, with the documents' keys."""

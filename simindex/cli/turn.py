@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 import simindex
-from simindex.cli.choices import collected
+from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
 from simindex.errors import IndexLocked
 
@@ -43,7 +43,7 @@ def _turn(wait: float) -> Turn:
     return Turn(wait, click.get_current_context().params["quiet"])
 
 
-wait_option = collected(
+wait_option: Option = collected(
     "turn", _turn,
     click.option(
         "--wait", type=click.FloatRange(min=0), default=0, metavar="SECONDS",

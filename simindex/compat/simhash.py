@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Integral
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -87,7 +87,9 @@ class Simhash:
                 f"f={f!r} is not a multiple of 8", remedy="give 64, or another multiple of 8",
                 option="f", found=f, expected="a multiple of 8",
             )
-        self.f, self.reg, self.hashfunc = f, reg, hashfunc
+        self.f: int = f
+        self.reg: Any = reg
+        self.hashfunc: Callable[[bytes], Any] = hashfunc
         if isinstance(value, Simhash):
             self.value: int = value.value
         elif isinstance(value, str):
@@ -141,7 +143,7 @@ class Simhash:
         """Whether both numbers are equal."""
         return isinstance(other, Simhash) and self.value == other.value
 
-    __hash__ = None  # type: ignore[assignment]  # as in the package
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as in the package
 
     def __repr__(self) -> str:
         return f"Simhash({self.value:#x}, f={self.f})"
@@ -188,8 +190,8 @@ class SimhashIndex:
         self, objs: Iterable[tuple[Any, Simhash]], f: int = 64, k: int = 2, log: Any = None,
         *, path: Any = None,
     ) -> None:
-        self.f = require_whole(f, "f", 8, 4096)
-        self.k = require_whole(k, "k", 0, self.f)
+        self.f: int = require_whole(f, "f", 8, 4096)
+        self.k: int = require_whole(k, "k", 0, self.f)
         bits = -(-self.f // 64) * 64
         folder = None if path is not None else tempfile.TemporaryDirectory(prefix="simindex-")
         where = path if folder is None else f"{folder.name}/index"

@@ -12,25 +12,16 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simindex.arrays import U64
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError, raised_by_a_handler
 from simindex.index.deadline import Deadline
-from simindex.index.handle import Handle
 from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
-from simindex.query import audit
 from simindex.query.search import THREADED_QUERIES
-from simindex.records.batch import Batch
-from simindex.records.matches import Match, Matches
-from simindex.records.reports import Audit, Finding, Progress
-from simindex.repair.check import strays
-from simindex.simhash.recipe import Recipe
 from simindex.storage.segmentfiles import checked_designs
-from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
 from simindex.writing import ingestion, policy, tombstone_runs
 from simindex.writing.admission import (
@@ -41,9 +32,19 @@ from simindex.writing.admission import (
     kind_of_keys,
     names_of_any_kind,
 )
+from simindex.writing.expiry import checked_time
 from simindex.writing.merges import wait_for
 from simindex.writing.recent import check_commit_s, nearer, nearest
 from simindex.writing.restructuring import restructure
+
+if TYPE_CHECKING:
+    from simindex.arrays import U32, U64
+    from simindex.index.handle import Handle
+    from simindex.records.batch import Batch
+    from simindex.records.matches import Match, Matches
+    from simindex.records.reports import Audit, Finding, Progress
+    from simindex.simhash.recipe import Recipe
+    from simindex.storage.snapshot import Snapshot
 
 USUAL_FANOUT = 8
 """Files of tombstones of about one size that `compact` merges where commits merge none."""
@@ -59,7 +60,7 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 """After so many slow calls in a row, so many fingerprint and ask their documents before their turn.
 """
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class _Asked(NamedTuple):
@@ -109,15 +110,21 @@ class Changes:
         kind = kind_of_keys(given, keys) if options.keys is None else None
         return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
 
-    def append(self, batch: Batch | Any, named: Mapping[str, Any]) -> U64:
-        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints."""
+    def append(
+        self, batch: Batch | Any, named: Mapping[str, Any], times: U32 | None = None
+    ) -> U64:
+        """See `Index.append`; `named` are ids, keys and weights of plain fingerprints.
+
+        Rows came now, or at their `times`.
+        """
         with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
                 committer = writer.committer
                 ids = committer.admitted(
-                    checked, options, lambda batch: writer.given_space(committer.append, batch)
+                    checked, options,
+                    lambda batch: writer.given_space(committer.append, batch, times),
                 )
                 tally = self.handle.counts.append
                 tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
@@ -157,6 +164,17 @@ class Changes:
                 tally.calls, tally.found = tally.calls + 1, tally.found + gone
                 return gone
 
+    def expire(self, older_than: Any) -> int:
+        """See `Index.expire`."""
+        with self.handle.turns, self.handle.lock:
+            self.handle.check_may_change()
+            before = checked_time(older_than, self._options)
+            with WritingCall(self.handle, "expire") as writer:
+                gone = writer.committer.expire(before)
+                tally = self.handle.counts.expire
+                tally.calls, tally.found = tally.calls + 1, tally.found + gone
+                return gone
+
     def commit(self) -> None:
         """See `Index.commit`."""
         with self.handle.turns, self.handle.lock, WritingCall(self.handle, "commit") as writer:
@@ -172,6 +190,8 @@ class Changes:
         self, full: bool, structures: Sequence[str] | None, progress: Progress | None
     ) -> None:
         """See `Index.compact`."""
+        from simindex.query import audit
+
         full = as_flag(full, "full")
         call = WritingCall(self.handle, "compact")
         with self.handle.turns, self.handle.lock, call as writer:
@@ -196,7 +216,7 @@ class Changes:
                 segments = committer.snapshot.segments
                 for places in policy.fitting([len(segment) for segment in segments]):
                     inputs = [segments[place] for place in places]
-                    later = committer.snapshot.tombstones.later_than(inputs[0].horizon)
+                    later = committer.snapshot.tombstones.concerns(inputs[0])
                     if len(inputs) > 1 or later:
                         writer.compact(inputs, report)
             else:
@@ -390,6 +410,8 @@ class Changes:
 
     def strays(self) -> list[Finding]:
         """Files that are not part of the index, nor about to become one by this handle."""
+        from simindex.repair.check import strays
+
         handle, writer = self.handle, self.handle.writer
 
         def found() -> list[Finding]:

@@ -21,6 +21,12 @@ class Tally:
 
     __slots__ = ("added", "asked", "calls", "found", "seconds")
 
+    calls: int
+    asked: int
+    found: int
+    added: int
+    seconds: float
+
     def __init__(self) -> None:
         self.calls = self.asked = self.found = self.added = 0
         self.seconds = 0.0
@@ -30,13 +36,23 @@ class Counts:
     """Of one handle."""
 
     SEARCHES = ("query", "query_stream", "top")
-    CHANGES = ("seen_or_add", "ingest", "append", "replace", "delete")
+    CHANGES = ("seen_or_add", "ingest", "append", "replace", "delete", "expire")
+
+    query: Tally
+    query_stream: Tally
+    top: Tally
+    seen_or_add: Tally
+    ingest: Tally
+    append: Tally
+    replace: Tally
+    delete: Tally
 
     def __init__(self) -> None:
         self._lock = RLock()
         self.query, self.query_stream, self.top = Tally(), Tally(), Tally()
         self.seen_or_add, self.ingest = Tally(), Tally()
-        self.append, self.replace, self.delete = Tally(), Tally(), Tally()
+        self.append, self.replace = Tally(), Tally()
+        self.delete, self.expire = Tally(), Tally()
 
     def searched(self, tally: Tally, calls: int, asked: int, found: int, seconds: float) -> None:
         """Adds an answer, or a part of one, to what a search has done; about 0.4 µs."""

@@ -6,18 +6,20 @@ A writer also sees what waits for its commit, as a dict sees what was put into i
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simindex.arrays import Bools
 from simindex.checks import whole
 from simindex.errors import InvalidBatch
-from simindex.index.handle import Handle
 from simindex.records.batch import Batch
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
 from simindex.writing.admission import checked_names, names_of_any_kind
+
+if TYPE_CHECKING:
+    from simindex.arrays import Bools
+    from simindex.index.handle import Handle
 
 
 def contained(handle: Handle, ids: Any, keys: Any) -> Bools:

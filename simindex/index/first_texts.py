@@ -7,8 +7,11 @@
 
 from __future__ import annotations
 
-from simindex.index.index import Index
-from simindex.simhash.recipe import Recipe
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simindex.index.index import Index
+    from simindex.simhash.recipe import Recipe
 
 
 def awaits_recipe(index: Index) -> bool:

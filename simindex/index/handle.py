@@ -17,7 +17,7 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from simindex.errors import (
     ClosedIndex,
@@ -29,30 +29,41 @@ from simindex.errors import (
 from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
-from simindex.options import IndexOptions
 from simindex.query.answerer import Answerer
 from simindex.simhash.contrast import contrast
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.environment import Environment
-from simindex.storage.catalog.leases import Lease
 from simindex.storage.files import format as durable
 from simindex.storage.files.refusals import remedied, translated
-from simindex.storage.files.verification import Verify
 from simindex.storage.location import check_age, check_storage, described, leased
 from simindex.storage.view import View
 from simindex.writing.writer import Writer
 
+if TYPE_CHECKING:
+    from simindex.options import IndexOptions
+    from simindex.storage.catalog.environment import Environment
+    from simindex.storage.catalog.leases import Lease
+    from simindex.storage.files.verification import Verify
+
 Mode = Literal["r", "w", "c", "n"]
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 _handles: weakref.WeakSet[Handle] = weakref.WeakSet()
 
 
 class Handle:
     """Of one `Index`, which alone holds it: an index that is dropped is closed."""
+
+    closed: bool
+    lock: RLock
+    turns: Turns
+    counts: Counts
+    last_change: float
+    lease: Lease
+    view: View
+    answerer: Answerer
 
     def __init__(
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify

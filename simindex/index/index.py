@@ -13,41 +13,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from simindex.arrays import U64, Bools
-from simindex.backup.making import make_backup
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
-from simindex.index import metrics
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.handle import Handle, Mode
-from simindex.index.statistics import gather
-from simindex.options import IndexOptions, as_flag
-from simindex.pairs.clusters import index_clusters
-from simindex.pairs.search import index_pairs
-from simindex.planning.calibration import Calibration
-from simindex.planning.machine import Machine
-from simindex.planning.measurement import measure
-from simindex.query import audit as auditing
-from simindex.query.answerer import Answerer
+from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.query.asked import Asked, asked
-from simindex.query.explanation import Explanation, TopExplanation
 from simindex.records.batch import Batch
-from simindex.records.clusters import Clusters
-from simindex.records.matches import NO_NEIGHBOUR, Match, Matches, TopMatches
-from simindex.records.pairs import Pairs
-from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
-from simindex.repair.check import faults
-from simindex.simhash.recipe import Recipe
+from simindex.records.matches import NO_NEIGHBOUR
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, typed
-from simindex.storage.files.verification import Verify
 from simindex.storage.snapshot import live_rows
 from simindex.writing.admission import check_recipe
+
+if TYPE_CHECKING:
+    from simindex.arrays import U64, Bools
+    from simindex.planning.calibration import Calibration
+    from simindex.planning.machine import Machine
+    from simindex.query.answerer import Answerer
+    from simindex.query.explanation import Explanation, TopExplanation
+    from simindex.records.clusters import Clusters
+    from simindex.records.matches import Match, Matches, TopMatches
+    from simindex.records.pairs import Pairs
+    from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
+    from simindex.simhash.recipe import Recipe
+    from simindex.storage.files.verification import Verify
 
 
 class Index:
@@ -68,7 +64,8 @@ class Index:
         verify: Verify = "lazy",
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
-        self.path, self.mode = path, mode
+        self.path: Path = path
+        self.mode = mode
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
@@ -496,6 +493,8 @@ class Index:
         and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
         in all. Once all rows fit, everything is read once.
         """
+        from simindex.pairs.search import index_pairs
+
         self._check_open()
         with told(self.path):
             snapshot = self._current()
@@ -561,6 +560,8 @@ class Index:
         20 s instead of 1 s for a million rows, of which 300,000 are equal and 300,000 are within 3
         bits of those.
         """
+        from simindex.pairs.clusters import index_clusters
+
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
         return index_clusters(
@@ -584,7 +585,8 @@ class Index:
             )
         with told(self.path):
             snapshot = self._current()
-            yield from live_rows(snapshot, chunk_rows, self.options, self.recipe)
+            for batch, _ in live_rows(snapshot, chunk_rows, self.options, self.recipe):
+                yield batch
 
     @typed
     def explain(
@@ -679,6 +681,9 @@ class Index:
         Without this call, queries learn from a part of the sample. That takes the first of them
         about half a second at 64 bits, and seconds for wide rows and large h.
         """
+        from simindex.planning.measurement import measure
+        from simindex.query import audit as auditing
+
         self._changes.check_may_keep()
         snapshot = self._current()
         h = self._radius(h)
@@ -709,9 +714,9 @@ class Index:
         self,
         *,
         h: int | None = None,
-        recall: float = auditing.USUAL_RECALL,
+        recall: float = AUDITED_RECALL,
         method: str = "auto",
-        sample: int = auditing.SAMPLE_ROWS,
+        sample: int = AUDITED_ROWS,
         threads: int | None = None,
     ) -> Audit:
         """Measures which share of the matches queries at `recall` find, on rows of the index.
@@ -739,6 +744,8 @@ class Index:
         The rows are indexed texts, some of which may also have taught how bits flip: the recall of
         other texts may differ. Costs `sample` exact queries.
         """
+        from simindex.query import audit as auditing
+
         self._changes.check_may_keep()
         snapshot = self._current()
         question = self._answerer.question(
@@ -805,6 +812,38 @@ class Index:
         many documents went away: different ids or keys that had a row. Costs what `contains` does.
         """
         return self._changes.delete(ids, keys)
+
+    @typed
+    def expire(self, *, older_than: timedelta | datetime | float) -> int:
+        """Deletes all rows that came before some time. `commit` makes it durable.
+
+        A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added, at
+        the commit after. The clock is that of the system. It counts in whole seconds: a row may
+        stay up to a second longer. Where the clock goes back, rows get the last time that was
+        given before, so none expires earlier than one that was committed before it.
+
+        Parameters
+        ----------
+        older_than : timedelta, datetime or float
+            The age in seconds, or the point in time, which has a time zone and is not to come.
+
+        Returns
+        -------
+        int
+            How many rows went away, those that waited for a commit included.
+
+        Raises
+        ------
+        InvalidOption
+            If `older_than` is neither, or negative, or the index does not store when its rows came,
+            which ``IndexOptions(times=True)`` makes a new index do.
+
+        Notes
+        -----
+        Reads 4 bytes of each row of the segments that have such a row. It stores one number,
+        however many rows go away. Merges drop these rows.
+        """
+        return self._changes.expire(older_than)
 
     @typed
     def commit(self) -> None:
@@ -997,6 +1036,8 @@ class Index:
         called from time to time with the rows verified and all rows; a row counts once for each
         table that holds it.
         """
+        from simindex.repair.check import faults
+
         self._check_open()
         handle = self._handle
         found = faults(
@@ -1063,6 +1104,8 @@ class Index:
         Rows that wait for a commit are not part of it. Handles on the older backup raise
         ClosedIndex: open it again.
         """
+        from simindex.backup.making import make_backup
+
         self._check_open()
         handle = self._handle
         return make_backup(
@@ -1077,6 +1120,8 @@ class Index:
         `skew` adds the headers and fingerprints that most rows share. It reads the first word of
         every row: 0.12 s for 10 M.
         """
+        from simindex.index.statistics import gather
+
         self._check_open()
         return gather(self._handle, self._current(), skew=as_flag(skew, "skew"))
 
@@ -1089,6 +1134,8 @@ class Index:
         merges. Each sample has a label `index` with the path. With ``calls=False`` the figures of
         the handle are left out. After a deletion the first call reads all ids, as in `stats`.
         """
+        from simindex.index import metrics
+
         calls = as_flag(calls, "calls")
         self._check_open()
         return metrics.text(self._handle, self._current(), calls=calls)

@@ -96,11 +96,13 @@ def _of_handle(handle: Handle) -> Iterator[Family]:
         return
     yield Family(
         "simindex_added_rows", "counter", "Rows that calls added, committed or not.",
-        [({"call": name}, changes[name].added) for name in Counts.CHANGES if name != "delete"],
+        [({"call": name}, changes[name].added) for name in Counts.CHANGES
+         if name not in ("delete", "expire")],
     )
     committer, merges = writer.committer, writer.merges
     for name, value, told in (
         ("deleted_documents", changes["delete"].found, "Documents that delete found and deleted."),
+        ("expired_rows", changes["expire"].found, "Rows that expire found and deleted."),
         ("commits", committer.commits, "Commits that had anything to do."),
         ("merges", merges.installed, "Merges that became part of the index."),
         ("failed_merges", merges.failed, "Merges that failed, which loses nothing."),

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simindex.checks import is_seconds, require
 from simindex.errors import ClosedIndex, IndexExists, IndexLocked
-from simindex.index.handle import Mode
 from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
 from simindex.storage.files.refusals import translated
-from simindex.storage.files.verification import Verify
 from simindex.storage.location import checked_call
 from simindex.writing import creation
 from simindex.writing.ownership import exists
+
+if TYPE_CHECKING:
+    from simindex.index.handle import Mode
+    from simindex.storage.files.verification import Verify
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.05
 """Between two looks at an index that another process writes."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from simindex.index.index import Index
+if TYPE_CHECKING:
+    from simindex.index.index import Index
 
 ORIGIN = "origin"
 """Of the catalog's values: a path as bytes, absolute."""

@@ -16,12 +16,15 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from simindex.errors import SimindexError
 from simindex.index.deadline import Deadline
-from simindex.index.handle import Handle
 from simindex.index.writing_call import WritingCall
-from simindex.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from simindex.index.handle import Handle
+    from simindex.writing.writer import Writer
 
 IDLE_S = 2.0
 """Without a call that changes the index, until a writer is taken to be idle."""
@@ -32,7 +35,7 @@ LOOK_S = 0.2
 FIRST_TOLD_S, TOLD_S = 1.0, 10.0
 """When and how often the log tells what a writer that leaves waits for."""
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class Settling:

@@ -15,18 +15,21 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simindex.arrays import I64, U64
 from simindex.bits.distinct import distinct
 from simindex.bits.hamming import to_hex
-from simindex.index.handle import Handle
-from simindex.options import IndexOptions
 from simindex.records.reports import Hot, IndexStats, Skew
 from simindex.storage.files.verification import verified
-from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.table import Table
+
+if TYPE_CHECKING:
+    from simindex.index.handle import Handle
+    from simindex.options import IndexOptions
+    from simindex.storage.snapshot import Snapshot
+    from simindex.storage.tables.table import Table
 
 LISTED = 10
 CANDIDATES = 1024
@@ -73,6 +76,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
             }
             for segment in snapshot.segments
         ],
+        oldest=snapshot.oldest_time,
         structures=structures,
         skew=hottest(snapshot.tables) if skew else None,
         compaction=answerer.compaction(snapshot, live, h=handle.radius(None, recipe)),

@@ -19,11 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import CodeType, FrameType, TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from simindex.errors import SimindexError, raised_by_a_handler
-from simindex.records.reports import Progress
-from simindex.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from simindex.records.reports import Progress
+    from simindex.writing.writer import Writer
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 

@@ -13,6 +13,7 @@
     finding.py    which files there are, and their names
     foreign.py    formats that are known and cannot be read
     formats.py    formats that can, one row each
+    extraction.py texts of HTML pages, taken by several processes
     reading.py    all of it together
 
     fingerprints.py    what readers of fingerprints give and check

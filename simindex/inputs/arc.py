@@ -42,7 +42,7 @@ class ArcRecords(Records):
     """Records of an ARC file, in its order, with headers named as in a WARC."""
 
     what = "an ARC file"
-    start = re.compile(
+    start: re.Pattern[bytes] = re.compile(
         rb"\n([A-Za-z][A-Za-z0-9+.-]{0,20}+:[^\n]{0,4096} [0-9A-Fa-f.:-]{1,60} "
         rb"[0-9]{8,17} [^\n]{0,512}?[0-9]{1,18}\r?\n)"
     )

@@ -11,10 +11,11 @@ its headers say becomes no document, and costs no other record: see `records`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import BinaryIO
 
 from simindex.inputs.arc import ArcRecords
-from simindex.inputs.document import Document, Ids, Source, Unusable
+from simindex.inputs.document import Document, Ids, Later, Source, Taken, Unusable
 from simindex.inputs.foreign import is_markup
 from simindex.inputs.http_body import body_of
 from simindex.inputs.markup import RAW, Extractor, extractor
@@ -30,7 +31,7 @@ MORE_BYTES = 1 << 21
 """
 
 
-def read_warc(stream: BinaryIO, source: Source) -> Iterator[Document]:
+def read_warc(stream: BinaryIO, source: Source) -> Iterator[Later]:
     """Pages and texts of a WARC or WET file, in its order.
 
     The key is the address (`WARC-Target-URI`), or the header that the caller named, else
@@ -42,7 +43,7 @@ def read_warc(stream: BinaryIO, source: Source) -> Iterator[Document]:
     yield from _documents(WarcRecords(_window(stream, source), source), source)
 
 
-def read_arc(stream: BinaryIO, source: Source) -> Iterator[Document]:
+def read_arc(stream: BinaryIO, source: Source) -> Iterator[Later]:
     """The same of an ARC file, the older form."""
     yield from _documents(ArcRecords(_window(stream, source), source), source)
 
@@ -51,33 +52,67 @@ def _window(stream: BinaryIO, source: Source) -> Window:
     return Window(stream, source.limit + MORE_BYTES)
 
 
-def _documents(records: Records, source: Source) -> Iterator[Document]:
-    text_of, as_it_is, intake = extractor(source.html), extractor(RAW), source.intake
-    ids = Ids(source, "header", (URI,))
+def _documents(records: Records, source: Source) -> Iterator[Later]:
+    pages = _Pages(source)
     for record in records:
         other = _no_page(record)
         if other is not None:
-            intake.other_records[other] += 1
+            source.intake.other_records[other] += 1
             continue
+        found = pages.document(record, records.number)
+        if found is not None:
+            yield found
+
+
+class _Pages:
+    """Documents of the records of one archive."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._ids = Ids(source, "header", (URI,))
+        self._as_it_is = extractor(RAW)
+
+    def document(self, record: Record, number: int) -> Later | None:
+        """That of a record; None if it is another one, or a bad one, which is noted."""
+        source = self._source
         try:
             if record.long:
                 raise Unusable(f"longer than {source.limit} bytes")
             body = body_of(
                 record.body, record.transfer, record.encoding, source.limit, cut=record.cut
             )
-            text = _text(record, body, text_of, as_it_is)
-            if text is None:
-                intake.other_records[record.media_type or "no type"] += 1
-                continue
-            key = ids.key_of(record.headers, records.number)
+            if _is_html(record, body) and source.extract is not None:
+                taken = source.extract(body, record.charset)
+            else:
+                text = _text(record, body, self._as_it_is)
+                if text is None:
+                    source.intake.other_records[record.media_type or "no type"] += 1
+                    return None
+                taken = partial(str, text)
         except (Unusable, Unreadable) as reason:
-            remedy = reason.remedy if isinstance(reason, Unusable) else None
-            intake.bad(source.path, records.number, f"{reason} (at byte {record.at})", remedy)
-            continue
-        ids.count()
-        yield Document(
-            key=key, text=text, path=source.path, line=records.number, numbered=ids.numbered,
-            row=record.headers,
+            self._bad(record, number, reason)
+            return None
+        head = record._replace(body=b"")
+        # Also those whose texts are there: names are made in the order of the records.
+        return Later(lambda: self._named(head, number, taken), max(1, len(body)))
+
+    def _named(self, record: Record, number: int, taken: Taken) -> Document | None:
+        try:
+            text = taken()
+            key = self._ids.key_of(record.headers, number)
+        except Unusable as reason:
+            self._bad(record, number, reason)
+            return None
+        self._ids.count()
+        return Document(
+            key=key, text=text, path=self._source.path, line=number,
+            numbered=self._ids.numbered, row=record.headers,
+        )
+
+    def _bad(self, record: Record, number: int, reason: Unusable | Unreadable) -> None:
+        remedy = reason.remedy if isinstance(reason, Unusable) else None
+        self._source.intake.bad(
+            self._source.path, number, f"{reason} (at byte {record.at})", remedy
         )
 
 
@@ -96,12 +131,14 @@ def _no_page(record: Record) -> str | None:
     return record.media_type
 
 
-def _text(
-    record: Record, body: bytes, text_of: Extractor, as_it_is: Extractor
-) -> str | None:
-    """The text of a body; None if it is neither HTML nor plain text."""
-    if record.media_type in HTML_TYPES or (not record.media_type and is_markup(body)):
-        return text_of(body, record.charset)
+def _is_html(record: Record, body: bytes) -> bool:
+    return record.media_type in HTML_TYPES or (not record.media_type and is_markup(body))
+
+
+def _text(record: Record, body: bytes, as_it_is: Extractor) -> str | None:
+    """The text of a body as it is; None if it is neither HTML nor plain text."""
+    if _is_html(record, body):
+        return as_it_is(body, record.charset)
     if record.kind == "conversion":
         return decoded(unmarked(body))
     if record.media_type == "text/plain" and b"\0" not in body:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, time
 from io import SEEK_END
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
-from simindex.inputs.cells import Sizes, sizes_of, slices, values_of
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.streams import Unreadable
+from simindex.options import MAX_KEY_BYTES
+
+if TYPE_CHECKING:
+    from simindex.inputs.cells import Sizes
 
 PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
@@ -36,8 +37,12 @@ SPAN_BYTES = 1 << 24
 ROW_BYTES = 1 << 20
 """What a row takes beside its text and id, at most: more makes it a bad record."""
 
+BATCH_ROWS, BATCH_BYTES = 1 << 14, 1 << 25
+"""Of a row group of Parquet, so much is read at once: with each batch come all texts that the group
+has in a dictionary, so that small ones take three times as long."""
+
 GROUP_BYTES = 1 << 27
-"""Of a row group of Parquet, so much is read at once."""
+"""A row group may have so many, however small its file is."""
 
 MAX_EXPANSION = 1000
 """A row group of more than GROUP_BYTES, and so many times the size of its file, is refused."""
@@ -84,7 +89,7 @@ def _is_read(path: str, columns: Sequence[str]) -> bool:
 def _of_groups(
     file: Any, columns: Sequence[str], read: Sequence[int], file_bytes: int
 ) -> Iterator[Any]:
-    """Batches of a Parquet file, of so many rows that they take no more than GROUP_BYTES."""
+    """Batches of a Parquet file, of so many rows that they take about BATCH_BYTES."""
     for number in range(file.num_row_groups):
         if file.metadata.row_group(number).total_byte_size > max(
             GROUP_BYTES, MAX_EXPANSION * file_bytes
@@ -98,9 +103,7 @@ def _of_groups(
         group = file.metadata.row_group(number)
         chunks = [group.column(at) for at in read]
         size = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
-        rows = ROWS
-        if size > GROUP_BYTES:
-            rows = max(1, min(ROWS, GROUP_BYTES * max(1, group.num_rows) // size))
+        rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, size)))
         yield from file.iter_batches(batch_size=rows, columns=columns, row_groups=[number])
 
 
@@ -201,9 +204,28 @@ def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[
         for records in spans:
             for record in records:
                 row += 1
-                document = _document(record, row, ids, source)
+                document = _plain_document(record, row, ids, source)
+                if document is None:
+                    document = _document(record, row, ids, source)
                 if document is not None:
                     yield document
+
+
+def _plain_document(
+    record: dict[str, Any] | Unusable, row: int, ids: Ids, source: Source
+) -> Document | None:
+    """The document of nearly all rows: the names of both columns are known, both cells strings."""
+    field = ids.field
+    if field is None or source.all_fields or isinstance(record, Unusable):
+        return None
+    text, key = record.get(source.text_field), record.get(field)
+    if not (
+        type(text) is str and len(text) <= source.limit and type(key) is str and key.isascii()
+        and 0 < len(key) <= MAX_KEY_BYTES and source.made.give(key)
+    ):
+        return None
+    source.intake.id_fields[field] += 1
+    return Document(key, text, source.path, row)
 
 
 def _document(
@@ -230,6 +252,8 @@ def _document(
 
 def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusable]]:
     """The rows of a batch, so many at once as take little memory once they are decoded."""
+    from simindex.inputs.cells import sizes_of, slices
+
     batch.validate()
     sizes = sum((sizes_of(column) for column in batch.columns), start=_no_sizes(len(batch)))
     most = 4 * source.limit + ROW_BYTES
@@ -253,6 +277,8 @@ def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusabl
 
 
 def _records(batch: Any) -> list[Any]:
+    from simindex.inputs.cells import values_of
+
     columns = [values_of(column) for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
@@ -261,6 +287,8 @@ def _records(batch: Any) -> list[Any]:
 def _record(batch: Any, at: int) -> dict[str, Any] | Unusable:
     """A row of a batch in which some are damaged."""
     from pyarrow import compute, types
+
+    from simindex.inputs.cells import values_of
 
     found: dict[str, Any] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -352,6 +380,8 @@ def _needed() -> AbstractContextManager[None]:
 
 
 def _no_sizes(count: int) -> Sizes:
+    import numpy as np
+
     return np.zeros(count, np.int64)
 
 

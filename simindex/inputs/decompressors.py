@@ -133,7 +133,7 @@ class StreamsReader(io.RawIOBase):
         self._padded = compression == ".xz"
         """Whether zeros may follow a stream."""
         self._decompressor = self._new()
-        self.read_bytes = 0
+        self.read_bytes: int = 0
 
     def readable(self) -> bool:
         return True
@@ -203,7 +203,8 @@ class ZstReader(io.RawIOBase):
         self._compressed = b""
         self._text = memoryview(b"")
         self._frames = 0
-        self.read_bytes = self._text_bytes = 0
+        self.read_bytes: int = 0
+        self._text_bytes = 0
         self._large = False
 
     def readable(self) -> bool:

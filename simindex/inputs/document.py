@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from sys import getsizeof
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from simindex.checks import is_int
 from simindex.errors import InvalidInput
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.made_names import MadeNames
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 
 class Document(NamedTuple):
@@ -52,11 +53,26 @@ class Document(NamedTuple):
     @property
     def held_bytes(self) -> int:
         """What it takes in memory."""
-        text = self.text
-        held = getsizeof(text) + getsizeof(self.key) + len(self.raw or b"")
-        if self.row is not None:
-            held += sum(getsizeof(cell) for cell in self.row.values() if cell is not text)
+        key, text, _, _, _, row, raw = self
+        held = getsizeof(text) + getsizeof(key)
+        if raw is not None:
+            held += len(raw)
+        if row is not None:
+            held += sum(getsizeof(cell) for cell in row.values() if cell is not text)
         return held
+
+
+Taken = Callable[[], str]
+"""Waits for the text of a page; Unusable says why there is none."""
+
+
+class Later(NamedTuple):
+    """What a reader has found and cannot give yet, as the text of a page is still being taken."""
+
+    document: Callable[[], Document | None]
+    """Waits for it; None if it has become a bad record, which is noted by then."""
+    held_bytes: int
+    """What is held meanwhile, from 1 on."""
 
 
 SKIP_RECORDS = "--max-errors N skips up to N bad records"
@@ -126,6 +142,8 @@ class Intake:
     """The first few of them, by the reason."""
     bits: int | None = None
     """Width of the fingerprints; None until the first one, or the caller, decides."""
+    put_off: Callable[[Callable[[], None]], bool] | None = None
+    """Keeps the note of a bad record until the documents before it are there; False if they are."""
 
     def count_bytes(self, size: int) -> None:
         """Note that so much more was read of the files."""
@@ -145,14 +163,20 @@ class Intake:
 
         The error names the remedy, else the hint, else how bad records are skipped.
         """
-        self.bad_records += 1
         record = BadRecord(path, line, reason, remedy)
+        if self.put_off is None or not self.put_off(partial(self._note, record, hint)):
+            self._note(record, hint)
+
+    def _note(self, record: BadRecord, hint: str | None) -> None:
+        self.bad_records += 1
         if self.max_errors is not None and self.bad_records > self.max_errors:
             more = f" (bad record {self.bad_records})" if self.max_errors else ""
             raise InvalidInput(
                 f"{record.what}{more}",
-                remedy=remedy or hint or (SKIP_FILES if line is None else SKIP_RECORDS),
-                path=path, line=line, reason=reason, bad_records=self.bad_records,
+                remedy=record.remedy or hint
+                or (SKIP_FILES if record.line is None else SKIP_RECORDS),
+                path=record.path, line=record.line, reason=record.reason,
+                bad_records=self.bad_records,
             )
         if self.report is not None:
             self.report(record)
@@ -175,8 +199,9 @@ class Source:
     text_field: str = "text"
     id_field: str | None = None
     """None: one of `ID_FIELDS`, the first that a record has."""
-    html: str = "resiliparse"
-    """How texts are taken from HTML, one of `markup.EXTRACTORS`."""
+    extract: Callable[[bytes, str | None], Taken] | None = None
+    """Begins to take the text of an HTML page, of its bytes and the character set that was declared
+    with it, if any. None keeps the markup."""
     all_fields: bool = False
     """Whether documents of files of columns need the other columns, too."""
     made: MadeNames = field(default_factory=MadeNames)
@@ -199,7 +224,7 @@ class Ids:
     ) -> None:
         self._source, self._kind, self._fields = source, kind, fields
         self.field = source.id_field
-        self.numbered = False
+        self.numbered: bool = False
         """Whether the record named last has no id."""
 
     def key_of(self, record: Mapping[str, Any], line: int) -> str:

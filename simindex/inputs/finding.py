@@ -8,10 +8,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from simindex.inputs import remote
-from simindex.inputs.document import Intake
 from simindex.inputs.streams import STDIN
+
+if TYPE_CHECKING:
+    from simindex.inputs.document import Intake
 
 _ESCAPE = re.compile(rb"\\x[0-9a-f]{2}")
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import numpy as np
-
-from simindex.arrays import U64
 from simindex.errors import InvalidInput
 from simindex.inputs.document import ID_FIELDS, Intake, Source, Unusable, key_of
 from simindex.inputs.streams import Unreadable, lines, unmarked
-from simindex.records.batch import Batch
+
+if TYPE_CHECKING:
+    from simindex.arrays import U64
+    from simindex.records.batch import Batch
 
 CHUNK_ROWS = 1 << 16
 """Rows that a reader gives at once."""
@@ -52,6 +52,8 @@ class Fingerprints:
 
     def part(self, start: int, stop: int) -> Fingerprints:
         """Rows start to stop."""
+        import numpy as np
+
         if start == 0 and stop >= len(self.batch):
             return self
         rows = np.arange(start, min(stop, len(self.batch)))
@@ -71,6 +73,8 @@ class Fingerprints:
 
 def words(digits: Sequence[str]) -> U64:
     """uint64 (n, W): fingerprints of n times the same number of digits."""
+    import numpy as np
+
     joined = bytes.fromhex("".join(digits))
     return np.frombuffer(joined, ">u8").reshape(len(digits), -1).astype(np.uint64)
 
@@ -170,6 +174,10 @@ class _Gathering:
 
     def chunk(self) -> Iterator[Fingerprints]:
         """What was taken since the last chunk, if anything."""
+        import numpy as np
+
+        from simindex.records.batch import Batch
+
         if self._digits:
             named: dict[str, Any] = {}
             if self._kind is int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from simindex.inputs.arc import ARC_MAGIC
 from simindex.inputs.archives import read_arc, read_warc
@@ -16,14 +16,12 @@ from simindex.inputs.columns import (
     read_parquet,
 )
 from simindex.inputs.digits import is_digits, read_digits
-from simindex.inputs.document import Document, Source
 from simindex.inputs.exported import (
     is_exported_lines,
     is_exported_table,
     read_exported_lines,
     read_exported_table,
 )
-from simindex.inputs.fingerprints import Fingerprints, Recognise
 from simindex.inputs.foreign import HTML_SUFFIXES, bare_suffix, is_array, is_markup
 from simindex.inputs.json_array import read_array
 from simindex.inputs.jsonl import read_jsonl
@@ -33,6 +31,10 @@ from simindex.inputs.plain import read_text
 from simindex.inputs.streams import STDIN
 from simindex.inputs.table import read_table
 from simindex.inputs.warc import WARC_MAGIC
+
+if TYPE_CHECKING:
+    from simindex.inputs.document import Document, Later, Source
+    from simindex.inputs.fingerprints import Fingerprints, Recognise
 
 AUTO = "auto"
 
@@ -44,8 +46,9 @@ class Format:
     Parameters
     ----------
     read : callable, or None for a format of fingerprints alone
-        Documents of a decompressed stream, one record in memory at a time. What cannot be read goes
-        to ``source.intake.bad``, or is raised as `streams.Unreadable`.
+        Documents of a decompressed stream, also such as wait for their texts, one record in memory
+        at a time. What cannot be read goes to ``source.intake.bad``, or is raised as
+        `streams.Unreadable`.
     suffixes : tuple of str
         In lower case; a file with one of them has this format, before that of a compression.
     magics : tuple of bytes
@@ -63,7 +66,7 @@ class Format:
     """
 
     name: str
-    read: Callable[[BinaryIO, Source], Iterator[Document]] | None = None
+    read: Callable[[BinaryIO, Source], Iterator[Document | Later]] | None = None
     suffixes: tuple[str, ...] = ()
     magics: tuple[bytes, ...] = ()
     tell: Callable[[bytes], bool] | None = None

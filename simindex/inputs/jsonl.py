@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.fields import MISSING, field_names, field_of
-from simindex.inputs.streams import STDIN, Unreadable, decoded, lines, unmarked
+from simindex.inputs.streams import STDIN, Unreadable, decoded, line_blocks, unmarked
+from simindex.options import MAX_KEY_BYTES
 
 
 @cache
@@ -36,6 +37,9 @@ _STRING = re.compile(_QUOTED, re.DOTALL)
 """A string, or what an unclosed one leaves of the line: so it matches at every quote, and a line is
 read once."""
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+"""Types of values that hold no others."""
+
 _NESTED = re.compile(_QUOTED + rb"|[][{}]", re.DOTALL)
 
 
@@ -55,17 +59,8 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
     number, half of a surrogate pair in either.
     """
     records = Records(source)
-    for number, line in lines(stream, source.limit):
-        if line is None:
-            source.intake.bad(source.path, number, f"line longer than {source.limit} bytes")
-            continue
-        if number == 1:
-            line = unmarked(line)
-        if not line or line.isspace():
-            continue
-        document = records.document(line, number)
-        if document is not None:
-            yield document
+    for first, block in line_blocks(stream, source.limit):
+        yield from records.documents(block, first)
 
 
 class Records:
@@ -74,6 +69,43 @@ class Records:
     def __init__(self, source: Source) -> None:
         self._source, self._ids = source, Ids(source)
         self._exactly = "." in (source.id_field or "")
+
+    def documents(self, block: list[bytes | None], first: int) -> Iterator[Document]:
+        """Those of some lines, which are objects, of which the first has a number."""
+        source, ids, package = self._source, self._ids, orjson()
+        for number, line in enumerate(block, first):
+            field = None if self._exactly or package is None else ids.field
+            if field is not None and line is not None and len(line) <= MAX_VALUES:
+                # Nearly all lines: the names of both fields are known, and both are strings. orjson
+                # has refused halves of surrogate pairs.
+                try:
+                    record = package.loads(line)
+                    text, key = record[source.text_field], record[field]
+                except (ValueError, KeyError, TypeError):
+                    pass  # also where a field is within another
+                else:
+                    if (
+                        type(text) is str and type(key) is str and key.isascii()
+                        and 0 < len(key) <= MAX_KEY_BYTES
+                        and (_PLAIN.issuperset(map(type, record.values())) or _is_shallow(line))
+                        and source.made.give(key)
+                    ):
+                        source.intake.id_fields[field] += 1
+                        yield Document(key, text, source.path, number, raw=line)
+                        continue
+            document = self._line(line, number)
+            if document is not None:
+                yield document
+
+    def _line(self, line: bytes | None, number: int) -> Document | None:
+        """The document of any line."""
+        source = self._source
+        if line is None:
+            source.intake.bad(source.path, number, f"line longer than {source.limit} bytes")
+            return None
+        if number == 1:
+            line = unmarked(line)
+        return None if not line or line.isspace() else self.document(line, number)
 
     def document(self, line: bytes, number: int, *, keep_line: bool = True) -> Document | None:
         """That of an object as it is written; None, and a bad record, if it is none.
@@ -117,10 +149,7 @@ def record_of(line: bytes, *, exactly: bool = False) -> dict[str, Any]:
     """
     if len(line) > MAX_VALUES and _values(line) > MAX_VALUES and _too_many(line):
         raise Unusable(f"holds more than {MAX_VALUES:,} values")
-    if (
-        len(line) > MAX_NESTING and line.count(b"[") + line.count(b"{") > MAX_NESTING
-        and _is_too_deep(line)
-    ):
+    if not _is_shallow(line):
         raise Unusable(f"lists and objects are nested more than {MAX_NESTING} deep")
     fast = None if exactly else orjson()
     if fast is not None:
@@ -162,17 +191,19 @@ def _too_many(line: bytes) -> bool:
     return values + _values(line, at) > MAX_VALUES
 
 
-def _is_too_deep(line: bytes) -> bool:
+def _is_shallow(line: bytes) -> bool:
+    if len(line) <= MAX_NESTING or line.count(b"[") + line.count(b"{") <= MAX_NESTING:
+        return True
     depth = 0
     for token in _NESTED.finditer(line):
         mark = line[token.start()]
         if mark in b"[{":
             depth += 1
             if depth > MAX_NESTING:
-                return True
+                return False
         elif mark in b"]}":
             depth -= 1
-    return False
+    return True
 
 
 def _remedy(reason: Unusable | Unreadable) -> str | None:

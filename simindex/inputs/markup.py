@@ -13,10 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-import numpy as np
-
-from simindex._kernels import _native
-from simindex.inputs.document import SKIP_FILES, Document, Source, Unusable
+from simindex.inputs.document import SKIP_FILES, Document, Later, Source, Taken, Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.foreign import is_binary, is_utf16
 from simindex.inputs.plain import read_text
@@ -37,17 +34,16 @@ MAX_UNCLOSED = 1 << 13
 """Most elements such as `<b>` that are open at once: a parser opens each of them repeatedly."""
 
 
-def read_html(stream: BinaryIO, source: Source) -> Iterator[Document]:
+def read_html(stream: BinaryIO, source: Source) -> Iterator[Document | Later]:
     """The text of a page, under the source's name.
 
     Bad records: what is no text, a page over the limit, of more than MAX_TAGS tags, with a tag of
     more than MAX_ATTRIBUTES, more than MAX_UNCLOSED formatting elements that are not closed, or
     nested more than MAX_DEPTH deep.
     """
-    if source.html == RAW:
+    if source.extract is None:
         yield from read_text(stream, source)
         return
-    text_of = extractor(source.html)
     data = whole(stream, source.limit)
     if is_binary(data) and not is_utf16(data):
         if source.named:
@@ -55,14 +51,21 @@ def read_html(stream: BinaryIO, source: Source) -> Iterator[Document]:
         else:
             source.intake.pass_over(source.path, "binary file")
         return
+    if len(data) > source.limit:
+        source.intake.bad(
+            source.path, None, f"longer than {source.limit} bytes", hint=SKIP_FILES
+        )
+        return
+    taken = source.extract(data, None)
+    yield Later(lambda: _document(taken, source), max(1, len(data)))
+
+
+def _document(taken: Taken, source: Source) -> Document | None:
     try:
-        if len(data) > source.limit:
-            raise Unusable(f"longer than {source.limit} bytes")
-        text = text_of(data, None)
+        return Document(key=source.name, text=taken(), path=source.path)
     except Unusable as reason:
         source.intake.bad(source.path, None, str(reason), reason.remedy, hint=SKIP_FILES)
-        return
-    yield Document(key=source.name, text=text, path=source.path)
+        return None
 
 
 Extractor = Callable[[bytes, str | None], str]
@@ -144,6 +147,10 @@ def _checked(page: str) -> int:
 
     Unusable for a page whose parsing would take time with the square of its length.
     """
+    import numpy as np
+
+    from simindex._kernels import _native
+
     data = np.frombuffer(page.encode("utf-8", "surrogatepass"), np.uint8)
     attributes, unclosed, nested = _native.page_tags(data, MAX_ATTRIBUTES)
     if attributes > MAX_ATTRIBUTES:

@@ -53,7 +53,7 @@ class GzipReader(io.RawIOBase):
         self._member: Any = None
         self._compressed = b""
         """Read from the file, and not yet given to zlib; they end at `read_bytes`."""
-        self.read_bytes = 0
+        self.read_bytes: int = 0
         """Of the file."""
         self._fed = bytearray()
         """The last compressed bytes that the member was given."""

@@ -7,12 +7,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from simindex.inputs.document import Source, Unusable
 from simindex.inputs.fingerprints import CHUNK_ROWS, MAX_BITS, Fingerprints, require_width
 from simindex.inputs.streams import Unreadable, exactly
-from simindex.records.batch import Batch, conversion
 
 MAGIC = b"\x93NUMPY"
 
@@ -22,6 +19,10 @@ def read_npy(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
 
     The file is one bad record if it holds another array, and at the row where it breaks off.
     """
+    import numpy as np
+
+    from simindex.records.batch import Batch
+
     try:
         shape = _shape(stream)
         rows, width = shape[0], shape[1] if len(shape) == 2 else 1
@@ -51,6 +52,10 @@ def read_npy(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
 
 def _shape(stream: BinaryIO) -> tuple[int, ...]:
     """The shape of the array that follows; Unusable if its numbers are not fingerprints."""
+    import numpy as np
+
+    from simindex.records.batch import conversion
+
     formats = {(1, 0): np.lib.format.read_array_header_1_0,
                (2, 0): np.lib.format.read_array_header_2_0}
     header: Any = SimpleNamespace(read=partial(exactly, stream))

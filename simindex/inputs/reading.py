@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import remote
 from simindex.inputs.decompressors import require_zstandard
-from simindex.inputs.document import Document, Intake, Source
+from simindex.inputs.document import Document, Intake, Later, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
-from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
     AUTO,
@@ -25,7 +24,7 @@ from simindex.inputs.formats import (
     recognised,
 )
 from simindex.inputs.made_names import MadeNames
-from simindex.inputs.markup import EXTRACTORS
+from simindex.inputs.markup import EXTRACTORS, RAW
 from simindex.inputs.required_field import having, lacks
 from simindex.inputs.streams import (
     STDIN,
@@ -34,6 +33,10 @@ from simindex.inputs.streams import (
     first_bytes,
     open_bytes,
 )
+
+if TYPE_CHECKING:
+    from simindex.inputs.extraction import Extraction
+    from simindex.inputs.fingerprints import Fingerprints
 
 T = TypeVar("T")
 
@@ -211,8 +214,11 @@ def read(
 
     Notes
     -----
-    Holds one record, at most ``max_record_bytes``, and the names of one folder.
+    Holds one record, at most ``max_record_bytes``, and the names of one folder. Where texts are
+    taken from HTML by other processes, also about `extraction.AHEAD_BYTES` of pages.
     """
+    from simindex.inputs.extraction import Extraction, in_turn
+
     options = options or ReadOptions()
     intake = intake or Intake()
     require_inputs(inputs)
@@ -222,17 +228,22 @@ def read(
         lambda name: options.format != AUTO or name == options.stdin_name or holds_records(name),
     )
 
-    def documents() -> Iterator[Document]:
+    def items() -> Iterator[Document | Later]:
+        extract = None if options.html == RAW else extraction
         for file in found(inputs, patterns, intake, options.without, options.written):
-            for document in _read_file(file, options, intake, _texts_of, made):
-                intake.documents += 1
-                yield document
+            yield from _read_file(file, options, intake, _texts_of, made, extract)
+
+    def documents() -> Iterator[Document]:
+        for document in in_turn(items(), intake, extraction):
+            intake.documents += 1
+            yield document
 
     name = options.id_field
-    yield from documents() if name is None else having(
-        documents(), name, "--id-field",
-        lambda document: document.numbered and lacks(document, name),
-    )
+    with closing(Extraction(options.html)) as extraction:
+        yield from documents() if name is None else having(
+            documents(), name, "--id-field",
+            lambda document: document.numbered and lacks(document, name),
+        )
 
 
 def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None) -> bool:
@@ -311,7 +322,7 @@ Reader = Callable[[BinaryIO, Source, Format, bytes], Iterator[T]]
 
 def _texts_of(
     stream: BinaryIO, source: Source, row: Format, head: bytes
-) -> Iterator[Document]:
+) -> Iterator[Document | Later]:
     if row.read is not None and not row.holds_fingerprints(head, source.text_field):
         yield from row.read(stream, source)
     elif source.named:
@@ -338,13 +349,14 @@ def _fingerprints_of(
 
 
 def _read_file(
-    file: Found, options: ReadOptions, intake: Intake, reader: Reader[T], made: MadeNames
+    file: Found, options: ReadOptions, intake: Intake, reader: Reader[T], made: MadeNames,
+    extract: Extraction | None = None,
 ) -> Iterator[T]:
     intake.files += 1
     shown = printable(file.path)
     source = Source(
         shown, _name_of(file.path, file.name, file.real, options), intake,
-        options.max_record_bytes, file.named, options.text_field, options.id_field, options.html,
+        options.max_record_bytes, file.named, options.text_field, options.id_field, extract,
         options.all_fields, made,
     )
     try:

@@ -78,7 +78,7 @@ class Records:
     """
 
     what = "an archive"
-    start = re.compile(b"()")
+    start: re.Pattern[bytes] = re.compile(b"()")
     """Finds a record, which is its first group. `reach` is the most bytes that it looks at."""
     before = b""
     """What it needs in front of a record."""
@@ -86,7 +86,7 @@ class Records:
 
     def __init__(self, window: Window, source: Source) -> None:
         self._window, self._source = window, source
-        self.number = 0
+        self.number: int = 0
         self._block_at = 0
         """Where the block of the last record begins, or what comes next if none did."""
 

@@ -25,6 +25,9 @@ _PATTERN = re.compile(r"[*\[]")
 
 CHECK_ADDRESS = "check the address, and that you may read it"
 
+GONE = (404, 410)
+"""Answers of a web server that has no such file."""
+
 PART_BYTES = 1 << 20
 """Asked for at once."""
 
@@ -49,9 +52,18 @@ def file_name(path: str) -> str:
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or folder."""
+    """Whether there is a file or folder. RemoteError where a web server does not tell."""
     with _asked(path) as (files, there):
-        return bool(files.exists(there))
+        if files.exists(there):
+            return True
+        if _is_http(path):  # fsspec says no also of a server that it cannot reach
+            try:
+                files.info(there)
+            except FileNotFoundError as error:
+                reason = error.__cause__
+                if isinstance(reason, Exception) and getattr(reason, "status", 0) not in GONE:
+                    raise reason from None
+        return False
 
 
 def is_folder(path: str) -> bool:

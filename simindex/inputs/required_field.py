@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from simindex.errors import InvalidInput
-from simindex.inputs.document import Document
 from simindex.inputs.fields import MISSING, field_names, field_of
+
+if TYPE_CHECKING:
+    from simindex.inputs.document import Document
 
 LOOKED_THROUGH = 100
 """First documents of which one must have the field."""

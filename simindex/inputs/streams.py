@@ -22,7 +22,7 @@ STDIN = "-"
 BUFFER_BYTES = 1 << 17
 """Read of a file at once: so much that counting the bytes takes no time."""
 
-COMPRESSIONS = {
+COMPRESSIONS: dict[str, tuple[bytes, ...]] = {
     ".gz": (b"\x1f\x8b",), ".zst": (b"\x28\xb5\x2f\xfd",), ".xz": (b"\xfd7zXZ\0",),
     ".bz2": tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
 }
@@ -121,27 +121,49 @@ def compression_of(path: str) -> str:
 
 
 def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines with their line ends; None instead of a line longer than `limit` bytes.
+    """Numbered lines, see `line_blocks`."""
+    for first, block in line_blocks(stream, limit):
+        yield from enumerate(block, first)
 
-    Only ``\\n`` ends a line. Raises Unreadable with the number of the line that was being read.
+
+def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | None]]]:
+    """Lines with their line ends, those of one step of reading at a time, and the first's number.
+
+    None stands for a line longer than `limit` bytes, and comes before the end of that. Only
+    ``\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """
-    number = 0
-    readline = stream.readline
-    try:
-        while True:
-            number += 1
-            line = readline(limit + 1)
-            if not line:
-                return
-            if len(line) <= limit or line.endswith(b"\n"):
-                yield number, line
+    number, begun, size, passing = 1, [b""], 0, False
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        try:
+            data = read(BUFFER_BYTES)
+        except BROKEN_OFF as error:
+            raise _unreadable(error, number) from error
+        if not data:
+            break
+        if passing:
+            end = data.find(b"\n") + 1
+            if not end:
                 continue
-            yield number, None
-            rest = b" "
-            while rest and not rest.endswith(b"\n"):
-                rest = readline(1 << 20)
-    except BROKEN_OFF as error:
-        raise _unreadable(error, number) from error
+            data, passing = data[end:], False
+        last = data.rfind(b"\n") + 1
+        if last:
+            block = io.BytesIO(data[:last]).readlines()
+            block[0] = b"".join((*begun, block[0]))
+            yield number, [_within(line, limit) for line in block]
+            number, begun, size = number + len(block), [], 0
+            data = data[last:]
+        begun.append(data)
+        size += len(data)
+        if size > limit:
+            yield number, [None]
+            number, begun, size, passing = number + 1, [], 0, True
+    if size:
+        yield number, [b"".join(begun)]
+
+
+def _within(line: bytes, limit: int) -> bytes | None:
+    return line if len(line) <= limit or len(line) - line.endswith(b"\n") <= limit else None
 
 
 def whole(stream: BinaryIO, limit: int) -> bytes:

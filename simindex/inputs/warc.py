@@ -91,7 +91,7 @@ class WarcRecords(Records):
     """Records of a WARC file, in its order."""
 
     what = "a WARC file"
-    start = re.compile(rb"(WARC/[01]\.[0-9]{1,2}\r?\n[A-Za-z-]{1,60}:)")
+    start: re.Pattern[bytes] = re.compile(rb"(WARC/[01]\.[0-9]{1,2}\r?\n[A-Za-z-]{1,60}:)")
     reach = 80
 
     def __init__(self, window: Window, source: Source) -> None:

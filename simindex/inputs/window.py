@@ -30,21 +30,21 @@ class Window:
 
     def __init__(self, stream: BinaryIO, most: int) -> None:
         self._stream, self._most = stream, most
-        self.checked = has_checksums(stream)
+        self.checked: bool = has_checksums(stream)
         """Whether the bytes were compressed with a checksum, so that none is another one."""
         self._older: deque[bytes] = deque()
-        self.start = 0
+        self.start: int = 0
         """The first place that is held."""
         self._part, self._part_at = b"", 0
         """What was read last, and its place."""
-        self.end = 0
+        self.end: int = 0
         """The place behind it."""
         self._fed = 0
-        self.moves = 0
+        self.moves: int = 0
         """How often the library has to begin anew, because it is not fed what follows."""
-        self.keep = 0
+        self.keep: int = 0
         """Bytes from here on are held, as far as they may be."""
-        self.ended = False
+        self.ended: bool = False
         self.error: Unreadable | None = None
         """Why the stream ended; None while it goes on, or where it is whole."""
 

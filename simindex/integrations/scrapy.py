@@ -61,6 +61,7 @@ class Settings:
     distance: int | None
     commit_s: float
     wait_s: float
+    expire_s: float | None
     recipe: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -81,7 +82,10 @@ class Settings:
             raise _refused("SIMINDEX_DISTANCE", distance, "a number of bits") from None
         return cls(
             str(path), action, distance, _seconds(settings, "SIMINDEX_COMMIT_S", 5.0),
-            _seconds(settings, "SIMINDEX_WAIT_S", 0.0), settings.getdict("SIMINDEX_RECIPE"),
+            _seconds(settings, "SIMINDEX_WAIT_S", 0.0),
+            None if settings.get("SIMINDEX_EXPIRE_S") is None
+            else _seconds(settings, "SIMINDEX_EXPIRE_S", 0.0),
+            settings.getdict("SIMINDEX_RECIPE"),
         )
 
 
@@ -120,14 +124,7 @@ class _Pages:
         with _OPENING:
             shared = _OPEN.get(path)
             if shared is None:
-                options = None
-                if self._recipe is not None and not exists(Path(path)):
-                    options = simindex.IndexOptions(
-                        bits=self._recipe.bits, keys="str", recipe=self._recipe
-                    )
-                shared = _Shared(
-                    simindex.open(path, "c", options=options, wait_s=self.settings.wait_s)
-                )
+                shared = _Shared(self._opened(path))
             index = shared.index
             if self._recipe is not None and index.recipe != self._recipe:
                 if not shared.users:
@@ -139,6 +136,24 @@ class _Pages:
             _OPEN[path] = shared
             shared.users += 1
         self._index = index
+
+    def _opened(self, path: str) -> simindex.Index:
+        """The index without what has expired; a new one has what the settings ask for."""
+        expire_s, options = self.settings.expire_s, None
+        if not exists(Path(path)):
+            options = simindex.IndexOptions(
+                keys="str" if self._recipe else None, recipe=self._recipe,
+                times=expire_s is not None,
+            )
+        index = simindex.open(path, "c", options=options, wait_s=self.settings.wait_s)
+        try:
+            if expire_s is not None:
+                self._set("expired", index.expire(older_than=expire_s))
+                index.commit()
+        except BaseException:
+            index.close()
+            raise
+        return index
 
     def close(self) -> None:
         """Commits, and closes the index with the last that uses it."""
@@ -190,11 +205,12 @@ class NearDuplicatePipeline:
 
     Settings: SIMINDEX_PATH, SIMINDEX_ITEM_ACTION (drop), SIMINDEX_TEXT_FIELD (the first of text,
     content, body), SIMINDEX_KEY_FIELD (url), SIMINDEX_DISTANCE (that of the recipe),
-    SIMINDEX_COMMIT_S (5), SIMINDEX_WAIT_S (0), SIMINDEX_RECIPE (options of a new index's recipe).
+    SIMINDEX_COMMIT_S (5), SIMINDEX_WAIT_S (0), SIMINDEX_EXPIRE_S (never), SIMINDEX_RECIPE (options
+    of a new index's recipe).
 
     An item without the fields passes, and is counted. Statistics: `simindex/items/new`,
-    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, and at the end
-    `simindex/rows`.
+    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, at the end
+    `simindex/rows`, and at the beginning `simindex/expired`.
     """
 
     def __init__(self, crawler: Crawler) -> None:

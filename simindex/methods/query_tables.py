@@ -321,7 +321,7 @@ def _alive(
     """Rows with their ids, but those that are deleted; `owner` as `query`."""
     ids = readahead.take_at(table.ids, row)
     found = Found(owner, row, np.zeros(len(row), np.uint16), ids, 0, 0)
-    if tombstones is None or not tombstones.later_than(table.horizon):
+    if tombstones is None or not tombstones.concerns(table):
         return found
     return live(table, found, tombstones)
 

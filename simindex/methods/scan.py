@@ -55,7 +55,7 @@ def streamed(table: Table, plan: TablePlan, asked: Asked) -> Found:
     queries, first, tombstones = asked.queries, asked.first, asked.tombstones
     numbers: I64 = np.arange(len(queries), dtype=np.int64)
     parts: list[Found] = []
-    deleted = tombstones is not None and tombstones.later_than(table.horizon)
+    deleted = tombstones is not None and tombstones.concerns(table)
 
     def look(start: int, stop: int) -> Found:
         try:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Kind = Literal["text", "bytes", "uint64", "int64", "uint16", "bool", "float32s"]
 """Of the values of a column; any may be None. `float32s` are lists of numbers."""
@@ -20,7 +20,7 @@ Kind = Literal["text", "bytes", "uint64", "int64", "uint16", "bool", "float32s"]
 Schema = Mapping[str, Kind]
 """The kinds of columns by their names, in order."""
 
-Columns = Mapping[str, NDArray[Any] | Sequence[Any]]
+Columns = Mapping[str, "NDArray[Any] | Sequence[Any]"]
 """The same columns with the values of some rows."""
 
 Write = Callable[[Columns], None]
@@ -54,6 +54,8 @@ def as_json_line(record: Mapping[str, Any]) -> str:
 
 def plain(column: NDArray[Any] | Sequence[Any]) -> list[Any]:
     """The values of a column as Python has them, keys as text."""
+    import numpy as np
+
     if isinstance(column, np.ndarray):
         numbers: list[Any] = column.tolist()
         return numbers

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simindex.inputs.extras import needed
 from simindex.outputs.columns import Columns, Kind, Schema, Write, encodable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 1 << 26
 """A row group ends with the rows that reach one of both."""

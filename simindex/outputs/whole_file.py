@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +28,7 @@ def whole_file(path: Path, option: str) -> Iterator[BinaryIO]:
     InvalidOption, which names the option, where no file can be made.
     """
     place = Path(os.path.realpath(path))
-    partial = place.with_name(f".simindex-{secrets.token_hex(4)}.part")
+    partial = place.with_name(f".simindex-{os.urandom(4).hex()}.part")
     try:
         try:
             mode = _replaced_mode(place)

@@ -218,7 +218,8 @@ class Documents:
         del order, rows
         new = np.ones(len(ids), np.bool_)
         new[1:] = ids[1:] != ids[:-1]
-        self.ids, self.first_row = ids[new], self._rows[new]
+        self.ids: U64 = ids[new]
+        self.first_row: U32 = self._rows[new]
         self.of_row: U32 = np.full(stored.stored, NO_DOCUMENT, np.uint32)
         self.of_row[self._rows] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
         self._again = np.flatnonzero(~new)

@@ -118,8 +118,10 @@ class StoredRows:
         self, tables: Sequence[Table], tombstones: Deletions | None, *, words: int,
         ids: bool = True, numbered: bool = False,
     ) -> None:
-        self.tables, self.words = [table for table in tables if len(table)], words
-        self.with_ids, self.with_numbers = ids, numbered
+        self.tables: list[Table] = [table for table in tables if len(table)]
+        self.words: int = words
+        self.with_ids: bool = ids
+        self.with_numbers: bool = numbered
         self._bases = np.cumsum([0, *map(len, self.tables)]).tolist()
         self._step = max(64, READ_WORDS // words) // 8 * 8  # whole bytes of a mask
         self._live = [

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from simindex.storage.files.readahead import bring_file_in, forget_file, in_memory
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 PIECES = 4
 PIECE_BYTES = 1 << 26

@@ -41,7 +41,7 @@ from simindex.planning.machine import Curve, Level, Machine
 from simindex.planning.rounds import REPEATED, STEADY, Rounds
 from simindex.storage.tables.sortedrows import header_bits
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 LEVEL_ROWS = (3_000, 50_000, 800_000, 6_000_000, 23_000_000, 60_000_000)
 """From the nearest cache to far beyond the last; no powers of 2, whose buckets would begin with a

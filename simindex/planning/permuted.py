@@ -23,7 +23,7 @@ from simindex.planning.costs import (
 )
 from simindex.storage.tables.table import Table
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 LEAST_BATCH, LEAST_STREAMED = 1 << 10, 1 << 16
 """Queries and rows from which tables over the queries are thought of."""

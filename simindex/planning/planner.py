@@ -12,19 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
 from simindex.planning import registry
-from simindex.planning.calibration import Calibration
 from simindex.planning.candidates import exact_plan, narrower
 from simindex.planning.conditions import Conditions, TopConditions
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.question import Question, TopQuestion
-from simindex.planning.registry import Method, Surveys
 from simindex.storage.tables.table import Table
+
+if TYPE_CHECKING:
+    from simindex.bits.design import BlockDesign
+    from simindex.planning.calibration import Calibration
+    from simindex.planning.registry import Method, Surveys
 
 # -- rows within h ---------------------------------------------------------------------------------
 

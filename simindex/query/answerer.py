@@ -9,45 +9,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simindex._kernels._native import NoRoom, Room
-from simindex.arrays import F32, U64
 from simindex.errors import CorruptFile, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.methods import issl
-from simindex.methods.base import QueryPlan
-from simindex.options import SLICE_LISTS
+from simindex.options import AUDITED_RECALL, AUDITED_ROWS, SLICE_LISTS
 from simindex.planning import registry
 from simindex.planning.costs import table_bytes
 from simindex.planning.machine import Machine
 from simindex.planning.question import Question, Questions, TopQuestion, TopQuestions
-from simindex.planning.segments import compaction
-from simindex.query import audit as auditing
 from simindex.query import surveys
 from simindex.query.arrangement import joined
 from simindex.query.call import Call
-from simindex.query.explanation import Explanation, TopExplanation, explain, explain_top
 from simindex.query.nearest import nearest
 from simindex.query.parts import KEPT_BYTES, PART_MATCHES, in_parts, too_many
 from simindex.query.plans import Plans, TopPlans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
-from simindex.records.batch import Batch
-from simindex.records.matches import Matches, TopMatches
-from simindex.records.reports import Audit, Compaction
 from simindex.storage.catalog.values import unpack
 from simindex.storage.segmentfiles import checked_designs
-from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.slicelist import SliceDesign
-from simindex.storage.view import View
 from simindex.threads import thread_count
 
-log = logging.getLogger(__package__)
+if TYPE_CHECKING:
+    from simindex.arrays import F32, U64
+    from simindex.methods.base import QueryPlan
+    from simindex.query.explanation import Explanation, TopExplanation
+    from simindex.records.batch import Batch
+    from simindex.records.matches import Matches, TopMatches
+    from simindex.records.reports import Audit, Compaction
+    from simindex.storage.snapshot import Snapshot
+    from simindex.storage.view import View
+
+log: logging.Logger = logging.getLogger(__package__)
 
 NOTHING_LEFT: frozenset[str] = frozenset()
 
@@ -68,11 +68,11 @@ class Answerer:
     """Of one handle; safe from many threads."""
 
     def __init__(self, view: View) -> None:
-        self.question = Questions(view.options.bits).asked
+        self.question: Callable[..., Question] = Questions(view.options.bits).asked
         self._top_questions = TopQuestions()
-        self.plans = Plans()
-        self.top_plans = TopPlans(view)
-        self.spot_checks = SpotChecks()
+        self.plans: Plans = Plans()
+        self.top_plans: TopPlans = TopPlans(view)
+        self.spot_checks: SpotChecks = SpotChecks()
         self._usual_slices = SliceDesign.parse(SLICE_LISTS, view.options.bits)
         self._view = view
         self._audit: Audit | None = None
@@ -203,6 +203,8 @@ class Answerer:
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
     ) -> Explanation:
         """How checked queries are answered; see `Index.explain`."""
+        from simindex.query.explanation import explain
+
         self._follow_machine(snapshot)
         plan = self.plans.plan(snapshot, question, len(rows), weights)
         return explain(
@@ -212,6 +214,8 @@ class Answerer:
 
     def compaction(self, snapshot: Snapshot, rows: int, *, h: int) -> Compaction | None:
         """What a full compaction to so many rows would bring; see `Compaction`."""
+        from simindex.planning.segments import compaction
+
         tables = snapshot.tables
         if len(tables) < 2:
             return None  # before lists are read
@@ -253,6 +257,8 @@ class Answerer:
         self, snapshot: Snapshot, rows: U64, question: TopQuestion
     ) -> TopExplanation:
         """How checked queries are answered; see `Index.explain_top`."""
+        from simindex.query.explanation import explain_top
+
         self._follow_machine(snapshot)
         machine = self.plans.machine
         plan = self.top_plans.plan(snapshot, question, len(rows), machine)
@@ -288,10 +294,12 @@ class Answerer:
         snapshot: Snapshot,
         question: Question,
         *,
-        sample: int = auditing.SAMPLE_ROWS,
+        sample: int = AUDITED_ROWS,
         budget_s: float = float("inf"),
     ) -> Audit:
         """Measures the recall on rows of the index; see `Index.audit`."""
+        from simindex.query import audit as auditing
+
         thread_count(question.threads, 1, worth=1)  # refused where no row is asked, too
         self._follow_machine(snapshot)
         exactly = replace(question, recall=1.0, method="auto")
@@ -318,6 +326,8 @@ class Answerer:
 
     def last_audit(self, snapshot: Snapshot) -> Audit | None:
         """This handle's, or the stored one if that is newer, and not of a later commit."""
+        from simindex.query import audit as auditing
+
         with self._view.catalog.reading() as reading:
             _, head = reading.head()
             payload = reading.value(head, "audit")
@@ -345,7 +355,7 @@ class Answerer:
             return None
         if not len(snapshot.reservoir):
             return None
-        recall = auditing.USUAL_RECALL if last is None else last.asked
+        recall = AUDITED_RECALL if last is None else last.asked
         if h is None:
             h = usual_h if last is None else last.h
         self._follow_machine(snapshot)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from math import isfinite, sqrt
+from typing import TYPE_CHECKING
 
 import msgpack
 import numpy as np
@@ -25,13 +26,11 @@ from simindex.checks import is_int
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
-from simindex.records.reports import Audit
 from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.reservoir import Reservoir
 
-SAMPLE_ROWS = 1000
-
-USUAL_RECALL = 0.95
+if TYPE_CHECKING:
+    from simindex.records.reports import Audit
 
 MATCHES_AT_ONCE = 1 << 20
 """Matches that a call should bring at a time."""
@@ -62,6 +61,8 @@ def audit(
     `ask(batch, recall)` answers on one snapshot. A text that half the index is near to is asked
     alone, so that its matches do not fill the memory.
     """
+    from simindex.records.reports import Audit
+
     check_sample(sample)
     first = max(0, len(reservoir) - sample)
     rows, weights = reservoir.fingerprints[first:], reservoir.weights[first:].astype(np.float32)
@@ -127,14 +128,19 @@ def encode(audit: Audit) -> bytes:
     return packed
 
 
-_NONE = Audit(0, 0, 0.0, "", "", None, 0.0, 1.0, 0, 0, 0, 0)
+def of_nothing() -> Audit:
+    """An audit without a query."""
+    from simindex.records.reports import Audit
+
+    return Audit(0, 0, 0.0, "", "", None, 0.0, 1.0, 0, 0, 0, 0)
 
 
 def decode(payload: bytes) -> Audit:
     """The audit of a payload whose checksum held."""
+    none = of_nothing()
     try:
-        found = replace(_NONE, **unpack("meta/audit", payload))
-        for name, usual in asdict(_NONE).items():
+        found = replace(none, **unpack("meta/audit", payload))
+        for name, usual in asdict(none).items():
             value = getattr(found, name)
             number = isinstance(usual, float) or name == "recall"
             kinds: tuple[type, ...] = (float, int, type(usual)) if number else (type(usual),)

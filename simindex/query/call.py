@@ -9,23 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from simindex._kernels._native import Room
-from simindex.arrays import F32, U64
 from simindex.errors import InvalidOption
 from simindex.memory import answer_bytes
 from simindex.methods.base import Asked, QueryPlan
-from simindex.options import IndexOptions
 from simindex.planning.limited import HEADROOM_BYTES, MATCH_SHARE
-from simindex.planning.question import Question
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
-from simindex.query.plans import Plans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.windows import windows
-from simindex.records.matches import Matches
-from simindex.storage.snapshot import Snapshot
 from simindex.threads import thread_count
+
+if TYPE_CHECKING:
+    from simindex.arrays import F32, U64
+    from simindex.options import IndexOptions
+    from simindex.planning.question import Question
+    from simindex.query.plans import Plans
+    from simindex.records.matches import Matches
+    from simindex.storage.snapshot import Snapshot
 
 FIRST_MATCHES, FOUND_EACH = 1 << 21, 4
 """For which a search for the first matches has room: in all, and of each query, of some of which it
@@ -49,13 +52,15 @@ class Call:
         self, plans: Plans, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
         options: IndexOptions, *, in_parts: bool = False, taken: int = 0,
     ) -> None:
-        self.snapshot, self.rows, self.question = snapshot, rows, question
+        self.snapshot: Snapshot = snapshot
+        self.rows: U64 = rows
+        self.question: Question = question
         self._plans, self._weights, self._options = plans, weights, options
         self._plan: QueryPlan | None = None
         self._match_bytes = match_bytes(rows.shape[1])
         self._taken = taken
         if question.first:
-            self.room_matches = max(FIRST_MATCHES, FOUND_EACH * len(rows))
+            self.room_matches: int = max(FIRST_MATCHES, FOUND_EACH * len(rows))
         elif in_parts:
             self.room_matches = PART_MATCHES
         else:

@@ -195,7 +195,7 @@ def _explain_table(
     snapshot: Snapshot, table: Table, plan: TablePlan, asked: Asked
 ) -> SegmentExplanation:
     found, seconds = _timed(lambda: search_by(table, plan, asked))
-    if snapshot.tombstones.later_than(table.horizon):
+    if snapshot.tombstones.concerns(table):
         found = live(table, found, snapshot.tombstones)
     share = 1 / max(1, len(asked.queries))
     return SegmentExplanation(

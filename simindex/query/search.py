@@ -65,7 +65,7 @@ def search(
         if not len(some):
             break
         searched += 1
-        deleted = tombstones.later_than(table.horizon)
+        deleted = tombstones.concerns(table)
         asked = Asked(
             some, h, first, some_weights, plan.volatility, threads, plan.stream, tombstones, built,
             room,

@@ -24,17 +24,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simindex.arrays import U64
 from simindex.errors import SimindexError
-from simindex.methods.base import QueryPlan
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
-from simindex.planning.question import Question
 from simindex.query.audit import wilson
-from simindex.records.matches import Matches
-from simindex.records.reports import SpotCheck
+
+if TYPE_CHECKING:
+    from simindex.arrays import U64
+    from simindex.methods.base import QueryPlan
+    from simindex.planning.question import Question
+    from simindex.records.matches import Matches
+    from simindex.records.reports import SpotCheck
 
 SHARE = 0.02
 """Time of repeats, as a share of the time of calls below recall 1."""
@@ -50,7 +53,7 @@ MATCHES_OF_A_CALL = 1 << 18
 MOST_KINDS = 64
 """Different (h, recall, first) that are told apart; calls of others are not watched."""
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 @dataclass(slots=True)
@@ -192,6 +195,8 @@ def _count(
 
 
 def _told(kind: tuple[int, float, bool], tally: _Tally) -> SpotCheck:
+    from simindex.records.reports import SpotCheck
+
     h, recall, first = kind
     trials = tally.with_match
     mean = tally.shares / trials if trials else None

@@ -18,7 +18,7 @@ from simindex.planning.registry import Method, Survey, Surveys
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 def carried(snapshot: Snapshot) -> Carried:

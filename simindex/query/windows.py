@@ -97,7 +97,7 @@ def _pieces(table: Table, plan: TablePlan, asked: Asked, most: int) -> Iterator[
     for start in range(0, len(table), rows):
         found = look(_piece(table, start, start + rows, indexed=not plan.exact), plan, asked)
         found = found._replace(row=found.row + np.uint32(start))
-        if asked.tombstones is not None and asked.tombstones.later_than(table.horizon):
+        if asked.tombstones is not None and asked.tombstones.concerns(table):
             found = live(table, found, asked.tombstones)
         if release:
             readahead.give_back(table.fingerprints[start : start + rows])

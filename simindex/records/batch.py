@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from simindex.arrays import F32, I64, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
+from simindex.options import MAX_KEY_BYTES
 from simindex.records import arrow, columns
-
-MAX_KEY_BYTES = 65_535
 
 MAX_UTF8_BYTES = 4
 """Of a character."""
@@ -191,9 +190,9 @@ class Batch:
         self.ids: U64 | None = None if ids is None else as_ids(ids, n)
         self.keys: list[str] | list[bytes] | None = None if keys is None else as_keys(keys, n)
         self.weights: F32 | None = None if weights is None else _as_weights(weights, self._rows)
-        self.recipe = recipe
+        self.recipe: Any = recipe
         self.skipped: tuple[Skipped, ...] = tuple(skipped)
-        self.features = features
+        self.features: I64 | None = features
 
     @property
     def fingerprints(self) -> U64:

@@ -60,7 +60,9 @@ class Clusters:
     ) -> None:
         self._ids, self._places = ids, places
         self._cluster, self._representative = cluster, representative
-        self.distance, self.size, self.mode = distance, size, mode
+        self.distance: U16 = distance
+        self.size: I64 = size
+        self.mode: str = mode
         self._fetch_keys = fetch_keys
 
     def __reduce__(self) -> tuple[Any, ...]:

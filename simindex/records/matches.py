@@ -116,10 +116,13 @@ class Matches:
         stats: QueryStats,
         fetch_keys: FetchKeys | MatchKeys | None = None,
     ) -> None:
-        self.query, self.id, self.distance, self.stats = query, id, distance, stats
+        self.query: I64 = query
+        self.id: U64 = id
+        self.distance: U16 = distance
+        self.stats: QueryStats = stats
         if fetch_keys is not None and not isinstance(fetch_keys, MatchKeys):
             fetch_keys = MatchKeys(fetch_keys)
-        self.fetch_keys = fetch_keys
+        self.fetch_keys: MatchKeys | None = fetch_keys
         """Returns the keys when it is called. None if the index has no keys."""
 
     def __repr__(self) -> str:
@@ -224,7 +227,10 @@ class TopMatches:
         bits: int,
         fetch_keys: NearestKeys | None = None,
     ) -> None:
-        self.id, self.distance, self.stats, self.bits = id, distance, stats, bits
+        self.id: U64 = id
+        self.distance: U16 = distance
+        self.stats: TopStats = stats
+        self.bits: int = bits
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def __repr__(self) -> str:

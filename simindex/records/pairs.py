@@ -54,7 +54,9 @@ class Pairs:
         distance: U16,
         fetch_keys: PairKeys | None = None,
     ) -> None:
-        self.a, self.b, self.distance = a, b, distance
+        self.a: I64 | U64 = a
+        self.b: I64 | U64 = b
+        self.distance: U16 = distance
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
@@ -115,7 +117,7 @@ class RotationPairs(Pairs):
 
     def __init__(self, pairs: Pairs, stats: RotationStats) -> None:
         super().__init__(pairs.a, pairs.b, pairs.distance)
-        self.stats = stats
+        self.stats: RotationStats = stats
 
     def __repr__(self) -> str:
         return f"<{len(self)} Pairs by rotation, {self.stats.guarantee}>"
@@ -133,7 +135,8 @@ class EqualRows:
     def __init__(
         self, first: I64 | U64, row: I64 | U64, fetch_keys: PairKeys | None = None
     ) -> None:
-        self.first, self.row = first, row
+        self.first: I64 | U64 = first
+        self.row: I64 | U64 = row
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
@@ -182,7 +185,7 @@ class CollapsedPairs(Pairs):
         fetch_keys: PairKeys | None = None,
     ) -> None:
         super().__init__(a, b, distance, fetch_keys)
-        self.groups = groups
+        self.groups: EqualRows = groups
 
     def __repr__(self) -> str:
         return f"<{len(self)} CollapsedPairs, {len(self.groups)} rows equal to an earlier one>"

@@ -227,6 +227,9 @@ class IndexStats:
     """How many rows of weights are kept, to learn how bits flip."""
     segment_list: list[dict[str, Any]]
     """One entry for each segment."""
+    oldest: int | None = None
+    """When the oldest row came, in seconds since 1970. None if the index does not store it, or has
+    no rows."""
     structures: dict[str, int] = field(default_factory=dict)
     """How many bytes each structure takes in addition to the rows. "psm" takes only its headers."""
     skew: Skew | None = None

@@ -138,7 +138,7 @@ def waiting(
                 raise CorruptFile(name)
             table, sample = decode_pending(
                 name, payload, rows=run.rows, words=options.words,
-                keyed=options.keyed, horizon=run.horizon,
+                keyed=options.keyed, horizon=run.horizon, timed=options.times,
             )
         except CorruptFile:
             losses.append((f"{run.rows:,} rows that waited for a segment", run.rows))
@@ -164,7 +164,10 @@ def _sound(table: Table, options: IndexOptions) -> Table:
         if faulty.any():
             return without(table, faulty)
     if (words[1:] < words[:-1]).any():
-        return sort_table(table.name, table.fingerprints, table.ids, keys, horizon=table.horizon)
+        return sort_table(
+            table.name, table.fingerprints, table.ids, keys, horizon=table.horizon,
+            times=table.times,
+        )
     return table
 
 
@@ -175,5 +178,6 @@ def without(table: Table, dead: Bools) -> Table:
     rows = np.flatnonzero(~dead).astype(np.int64)
     keys = None if table.keys is None else table.keys.take(rows)
     return sort_table(
-        table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon
+        table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon,
+        times=None if table.times is None else table.times[rows],
     )

@@ -215,11 +215,11 @@ class CatalogTree:
         self._file = file
         self.breach: str | None = None
         """What is wrong with the tree."""
-        self.ordered = False
+        self.ordered: bool = False
         """Whether there are two meta pages, and it is certain which of them is the newest."""
-        self.numbered = False
+        self.numbered: bool = False
         """Whether nothing contradicts the numbers of the two."""
-        self.foreign = not file.metas and any(file.read(0, 2 * file.page_bytes))
+        self.foreign: bool = not file.metas and any(file.read(0, 2 * file.page_bytes))
         """Whether no version of this package made it: other databases, or no pages of LMDB at all.
         """
         try:

@@ -62,7 +62,8 @@ class CatalogRecords:
     """All sealed records of a file; see the module."""
 
     def __init__(self, file: CatalogFile) -> None:
-        self._file, self.path = file, file.path
+        self._file = file
+        self.path: Path = file.path
         self.found: dict[Key, list[Place]] = {}
         """Sealed records, those the newest tree leads to first; pages of `headers` are left out."""
         self.rooted: dict[Key, Place] = {}
@@ -70,9 +71,11 @@ class CatalogRecords:
         self._budget = MAX_SUMMED_BYTES + 4 * sum(end - start for start, end in file.stretches)
         tree = CatalogTree(file)
         self._follow(tree)
-        self.breach = tree.breach
+        self.breach: str | None = tree.breach
         """What is wrong with the newest tree; see `catalog_file`."""
-        self.foreign, self.ordered, self.numbered = tree.foreign, tree.ordered, tree.numbered
+        self.foreign: bool = tree.foreign
+        self.ordered: bool = tree.ordered
+        self.numbered: bool = tree.numbered
         self._scan()
 
     @classmethod

@@ -41,6 +41,7 @@ from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.slicelist import SliceLists
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.times import LAST_TIME
 from simindex.storage.tables.tombstones import Tombstones
 
 SLICE_ROWS = 1 << 20
@@ -244,6 +245,7 @@ def _disorder(
 ) -> Iterator[str]:
     """What is inconsistent in a table's rows."""
     previous, kind, secret = 0, options.key_kind, options.key_secret
+    oldest = LAST_TIME
     for start in range(0, len(table), SLICE_ROWS):
         stop = min(start + SLICE_ROWS, len(table))
         verified(stop - start)
@@ -251,6 +253,8 @@ def _disorder(
         if int(words[0]) < previous or (words[1:] < words[:-1]).any():
             yield f"rows {start} to {stop} are not sorted"
         previous = int(words[-1])
+        if table.times is not None:
+            oldest = min(oldest, int(table.times[start:stop].min()))
         if table.keys is None or secret is None:
             continue
         keys = KeyHeap(table.keys.offsets[start : stop + 1], table.keys.data)
@@ -258,6 +262,8 @@ def _disorder(
             yield f"the keys of rows {start} to {stop} are out of bounds"
         elif table.keys.slice(start, stop).faulty(table.ids[start:stop], kind, secret).any():
             yield f"a key of rows {start} to {stop} does not make its id, or is not text"
+    if table.times is not None and oldest != table.oldest:
+        yield "it has rows older than it says"
 
 
 def _strays(path: Path, catalog: Catalog, snapshot: Snapshot) -> Iterator[Finding]:

@@ -47,10 +47,17 @@ class Inventory:
     """Above all that was seen."""
     appended: int = 0
     next_run: int = 0
+    latest: int = 0
+    """The last time of a row, as the head has it, or the rows."""
     findings: list[Finding] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
     lost_rows: int = 0
     files: dict[str, SegmentRemains] = field(default_factory=dict)
+
+    @property
+    def expired(self) -> int:
+        """Rows of earlier times have expired, by the head."""
+        return 0 if self.head is None else self.head.expired
 
     def error(self, path: Path | str, what: str) -> None:
         """Notes damage."""

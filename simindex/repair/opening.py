@@ -21,6 +21,7 @@ from simindex.storage.files.refusals import OF_DESCRIPTORS, refusal
 from simindex.storage.tables.record import MAX_ROWS, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, UNDECODABLE
+from simindex.storage.tables.times import TIMES
 
 DESCRIPTION_BYTES = 1 << 16
 """Longest description that is looked for."""
@@ -113,7 +114,7 @@ def opened_rows(path: Path) -> Descriptor:
 
 
 def header_again(
-    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool
+    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool, timed: bool
 ) -> U8 | None:
     """The header page of a file whose own is damaged, made again from other sources.
 
@@ -148,6 +149,8 @@ def header_again(
             sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
             end = os.pread(fd, 8, after(sections[:-1]) + 8 * rows)
             sections.append(SectionSpec(KEY_BYTES, 1, int.from_bytes(end, "little")))
+        if timed:
+            sections.append(SectionSpec(TIMES, 4, rows + 1))
         if after(sections) > size:
             return None
     identity = Identity(

@@ -112,7 +112,7 @@ def read_headless(found: Inventory, records: CatalogRecords | None) -> None:
             with suppress(CorruptFile):
                 page = header_again(
                     directory / name, rows=rows, horizon=horizon, bits=found.options.bits,
-                    keyed=found.options.keyed,
+                    keyed=found.options.keyed, timed=found.options.times,
                 )
                 if page is not None:
                     file = SegmentRemains(directory / name, header=page)

@@ -6,6 +6,7 @@
                    checksums may be damaged
     a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
                    key are in do, and its key makes its id and is text where keys are text
+    a time         that damage reaches is not known: the row counts as one that came now
     their order    is looked at, but rows out of order count
 
 Invariant: no byte is given out that does not agree with a checksum of the file.
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U8, U64, Bools
+from simindex.arrays import I64, U8, U32, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.repair.opening import mapped, opened_rows
@@ -34,15 +35,18 @@ from simindex.storage.files.envelope import (
     FOOTER,
     PAGE_BYTES,
     Header,
+    Identity,
     is_whole,
     open_envelope,
     seed,
 )
+from simindex.storage.tables.compaction import Block
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
+from simindex.storage.tables.times import LAST_TIME, TIMES, now
 from simindex.storage.tables.tombstones import Tombstones
 
 WINDOW_WORDS = 1 << 20
@@ -54,7 +58,6 @@ SUMMED_BYTES = 1 << 26
 Progress = Callable[[int], None]
 """Told how many bytes more were read."""
 
-Block = tuple[U64, U64, KeyHeap | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +91,25 @@ class SegmentRemains:
         self, path: Path, progress: Progress | None = None, *,
         header: U8 | None = None,
     ) -> None:
-        self.path, self.name = path, path.name
+        self.path: Path = path
+        self.name: str = path.name
         with opened_rows(path) as file:
             fd = file.fileno()
-            self.size = os.fstat(fd).st_size
+            self.size: int = os.fstat(fd).st_size
             page = header
             if page is None:
                 page = np.frombuffer(os.pread(fd, PAGE_BYTES, 0), np.uint8)
             if not is_whole(page):
                 raise self._corrupt("has a damaged header")
-            self.header = Header.read(str(path), page)
+            self.header: Header = Header.read(str(path), page)
             self._map = mapped(path, fd, self.size)
-        self.identity, self.rows = self.header.identity, self.header.identity.rows
+        self.identity: Identity = self.header.identity
+        self.rows: int = self.header.identity.rows
         self._check_identity()
-        self.keyed = KEY_OFFSETS in self.header.table["kind"]
+        self.keyed: bool = KEY_OFFSETS in self.header.table["kind"]
         """Whether its rows have keys."""
+        self.timed = TIMES in self.header.table["kind"]
+        """Whether its rows have times."""
         self._blind = self.size < self.header.checksum_offset
         """Whether it is cut short before its checksums, so that nothing can be trusted."""
         self._sections = {} if self._blind else self._read_sections(progress)
@@ -126,7 +133,7 @@ class SegmentRemains:
                 )
         if not self._blind:
             self._check_sections()
-        self.ordered = True
+        self.ordered: bool = True
         """Whether its rows are in order; `examine` finds out."""
         self._options: IndexOptions | None = None
         self._counted: tuple[int, int] | None = None
@@ -158,10 +165,14 @@ class SegmentRemains:
             )
         if self.damage is None and not self.ordered:
             self.damage = f"{self.path} has rows that are not sorted"
+        if self.damage is None and self.timed and not self._tells_its_oldest():
+            self.damage = f"{self.path} has rows older than it says"
         if self.damage is None and self.footer_checksum is not None:
             own = self.identity
             try:
-                folder = SegmentFolder(self.path.parent, own.index, own.bits, self.keyed)
+                folder = SegmentFolder(
+                    self.path.parent, own.index, own.bits, self.keyed, timed=self.timed
+                )
                 open_segment(folder, self.record(), lambda: None)
             except CorruptFile as error:
                 self.damage = error.what
@@ -223,6 +234,8 @@ class SegmentRemains:
         if KEY_OFFSETS in self._sections or KEY_BYTES in self._sections:
             items |= {KEY_OFFSETS: 8, KEY_BYTES: 1}
             counts[KEY_OFFSETS] = rows + 1
+        if TIMES in self._sections:
+            items[TIMES], counts[TIMES] = 4, rows + 1
         for kind, itemsize in items.items():
             section = self._sections.get(kind)
             if section is None or section.itemsize != itemsize or (
@@ -286,35 +299,71 @@ class SegmentRemains:
         assert self._counted is not None
         return self._counted
 
-    def lost_ids(self) -> Iterator[tuple[U64, int]]:
-        """Ids of rows that damage reaches, and of how many of these the ids are lost, too."""
+    def _tells_its_oldest(self) -> bool:
+        """Whether the last time of an undamaged file is the least of the others."""
+        times = self._column(TIMES, "<u4")
+        least = [int(times[start:stop].min()) for start, stop in self._windows()]
+        return int(times[-1]) == min(least, default=LAST_TIME)
+
+    def times(self, rows: I64) -> U32:
+        """When some rows came; those of which it is not known came now."""
+        found = np.full(len(rows), now(), np.uint32)
+        known = self._sections[TIMES].reaches(rows)
+        found[known] = self._column(TIMES, "<u4")[rows[known]]
+        return found
+
+    def latest(self) -> int:
+        """The last time of its rows, as far as it is known; 0 if it has none."""
+        windows = self._windows() if self.timed else ()
+        last = 0
+        for start, stop in windows:
+            rows = np.arange(start, stop)
+            rows = rows[self._sections[TIMES].reaches(rows)]
+            if len(rows):
+                last = max(last, int(self._column(TIMES, "<u4")[rows].max()))
+        return last
+
+    def lost_ids(self, expired: int = 0) -> Iterator[tuple[U64, int]]:
+        """Ids of rows that damage reaches, and of how many of these the ids are lost, too.
+
+        Without rows that are known to have come before the time `expired`.
+        """
         for start, stop in self._windows():
             rows = np.flatnonzero(~self.intact(start, stop)) + start
+            if expired and self.timed:
+                rows = rows[self.times(rows) >= expired]
             known = rows[self._sections[IDS].reaches(rows)]
             yield self._column(IDS, "<u8")[known], len(rows) - len(known)
         if self._blind:
             yield np.empty(0, np.uint64), self.rows
 
-    def lost_rows(self, deleted: Tombstones) -> tuple[int, int]:
+    def lost_rows(self, deleted: Tombstones, expired: int = 0) -> tuple[int, int]:
         """How many rows damage reaches and no deletion is known to; and of how many of these
         it is not known whether one does.
 
         Keys are not compared: half of a key's hash is its id.
         """
         rows = unknown = 0
-        for ids, nameless in self.lost_ids():
+        for ids, nameless in self.lost_ids(expired):
             rows += self._alive(deleted, ids, None) + nameless
             unknown += nameless
-        return rows, unknown if deleted.newest > self.identity.horizon else 0
+        deletable = deleted.newest > self.identity.horizon or (self.timed and expired > 0)
+        return rows, unknown if deletable else 0
 
-    def living_rows(self, deleted: Tombstones) -> int:
-        """How many rows neither damage nor a deletion reaches.
+    def living_rows(self, deleted: Tombstones, expired: int = 0) -> int:
+        """How many rows neither damage nor a deletion reaches, nor came before the time `expired`.
 
         Where there are deletions since it was written, its rows are read.
         """
-        if deleted.newest <= self.identity.horizon:
+        if deleted.newest <= self.identity.horizon and not (self.timed and expired):
             return self.count()[0]
-        return sum(self._alive(deleted, ids, keys) for _, ids, keys in self.blocks())
+        count = 0
+        for _, ids, keys, times in self.blocks():
+            if times is not None:
+                kept = np.flatnonzero(times >= expired)
+                ids, keys = ids[kept], None if keys is None else keys.take(kept)
+            count += self._alive(deleted, ids, keys)
+        return count
 
     def _alive(self, deleted: Tombstones, ids: U64, keys: KeyHeap | None) -> int:
         """How many of some of its rows no deletion reaches."""
@@ -322,7 +371,7 @@ class SegmentRemains:
         return len(ids) - int(np.count_nonzero(deleted.killed(ids, keys, rows, horizon)))
 
     def blocks(self) -> Iterator[Block]:
-        """Fingerprints, ids and keys of the rows that no damage reaches, in order."""
+        """Fingerprints, ids, keys and times of the rows that no damage reaches, in order."""
         words = self.identity.bits // 64
         for start, stop in self._windows():
             rows = np.flatnonzero(self.intact(start, stop)) + start
@@ -333,7 +382,8 @@ class SegmentRemains:
             if self.keyed:
                 keys = self._keys(start, stop, rows - start)
             yield (
-                fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys
+                fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys,
+                self.times(rows) if self.timed else None,
             )
 
     def _keys(self, start: int, stop: int, among: I64) -> KeyHeap:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from simindex.options import SORTED_TABLE
+from simindex.bits.design import BlockDesign
+from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import RepairReport
 from simindex.repair import structures
 from simindex.repair.inventory import Inventory
-from simindex.repair.segment_remains import Block, SegmentRemains
+from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage import ancestry
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import acquire
@@ -36,6 +37,7 @@ from simindex.storage.files.names import (
 )
 from simindex.storage.segmentfiles import SegmentFiles, checked_designs, slice_design
 from simindex.storage.snapshot import take
+from simindex.storage.tables.compaction import Block
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord, generation_of
@@ -51,11 +53,15 @@ class Steps:
 
     def __init__(self, found: Inventory) -> None:
         assert found.options is not None
-        self.found, self.path, self.options = found, found.path, found.options
-        self.directory = found.path / "segments"
-        self.designs = checked_designs(found.options)
-        self.files = SegmentFiles(self.directory, found.uuid, found.options, self.designs)
-        self.intact = {
+        self.found: Inventory = found
+        self.path: Path = found.path
+        self.options: IndexOptions = found.options
+        self.directory: Path = found.path / "segments"
+        self.designs: tuple[BlockDesign, ...] = checked_designs(found.options)
+        self.files: SegmentFiles = SegmentFiles(
+            self.directory, found.uuid, found.options, self.designs
+        )
+        self.intact: dict[str, int] = {
             file.name: file.rows if file.damage is None else file.count()[0]
             for file in found.segments
         }
@@ -75,7 +81,9 @@ class Steps:
     def report(self) -> RepairReport:
         """What was found, and is or was to be done."""
         found = self.found
-        rows = sum(file.living_rows(found.tombstones) for file in found.segments)
+        rows = sum(
+            file.living_rows(found.tombstones, found.expired) for file in found.segments
+        )
         rows += sum(len(table) for table, _ in found.runs)
         return RepairReport(
             str(self.path), tuple(found.findings), tuple(self._told()) if found.findings else (),
@@ -224,8 +232,8 @@ class Steps:
             rows, key_bytes if file.keyed else None, horizon=identity.horizon,
             generation=identity.generation, inputs=[file.name], salvaged=True,
         ) as writer:
-            for fingerprints, ids, keys in file.blocks() if file.ordered else _sorted(file):
-                writer.write(fingerprints, ids, keys)
+            for block in file.blocks() if file.ordered else _sorted(file):
+                writer.write(*block)
             record = writer.finish()
         self.made.append(record.name)
         return record
@@ -246,7 +254,10 @@ class Steps:
 
     def _edit(self, records: list[SegmentRecord]) -> Edit:
         found = self.found
-        edit = Edit(b"", Head(found.generation, found.appended, found.next_run))
+        edit = Edit(b"", Head(
+            found.generation, found.appended, found.next_run, latest=found.latest,
+            expired=found.expired,
+        ))
         edit.set_value("index", found.uuid)
         edit.set_value("options", pack(self.options.to_dict()))
         for name, payload in found.values.items():
@@ -268,13 +279,13 @@ class Steps:
 
 def _sorted(file: SegmentRemains) -> Iterator[Block]:
     """All rows that no damage reaches, in the order of a segment."""
-    fingerprints, ids, heaps = zip(*file.blocks(), strict=True)
+    fingerprints, ids, heaps, times = zip(*file.blocks(), strict=True)
     keys = KeyHeap.joined([heap for heap in heaps if heap is not None]) if file.keyed else None
     table = sort_table(
         file.name, np.concatenate(fingerprints), np.concatenate(ids), keys,
-        horizon=file.identity.horizon,
+        horizon=file.identity.horizon, times=np.concatenate(times) if file.timed else None,
     )
-    yield table.fingerprints, table.ids, table.keys
+    yield table.fingerprints, table.ids, table.keys, table.times
 
 
 def _store(catalog: Catalog, segment: str, directories: Directories) -> None:

@@ -17,7 +17,6 @@ to judge them.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections import Counter
 from collections.abc import Iterator
@@ -130,7 +129,7 @@ def _choose_uuid(found: Inventory, records: CatalogRecords | None) -> bool:
         in_catalog = None
     votes = [found.uuid, in_catalog, next(iter(uuid for uuid, _ in rows.most_common(1)), None)]
     cast = [uuid for uuid in votes if uuid]
-    chosen = max(cast, key=cast.count) if cast else secrets.token_bytes(UUID_BYTES)
+    chosen = max(cast, key=cast.count) if cast else os.urandom(UUID_BYTES)
     if found.uuid and chosen != found.uuid:
         found.error(found.path / "FORMAT", "belongs to another index")
         found.format_sound = False
@@ -307,7 +306,8 @@ def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
             path=str(found.path),
         )
     for name, file in list(found.files.items()):
-        if file.identity.bits != options.bits or file.keyed != options.keyed:
+        own = file.identity.bits, file.keyed, file.timed
+        if own != (options.bits, options.keyed, options.times):
             found.foreign[name] = "belongs to an index with other options"
             del found.files[name]
 
@@ -327,10 +327,12 @@ def _read_contents(found: Inventory, records: CatalogRecords | None) -> None:
         if head is not None:
             found.error(found.path / "catalog", f"has no {what}")
         found.lose(what, rows)
+    if options.times and head is None:
+        found.lose("what had expired: of these rows, those that no merge had dropped are back")
     newer = [file for file in found.segments if head is None or file.name not in head.segments]
     for table, sample in runs:
         every = np.arange(len(table), dtype=np.int64)
-        dead = Deletions([found.tombstones]).dead(table, table.ids, every)
+        dead = Deletions([found.tombstones], found.expired).dead(table, table.ids, every)
         if not found.certain:  # a later commit may have made a segment of them
             dead |= overlap.stored(table, newer)
         found.runs.append((catalog_contents.without(table, dead), sample))
@@ -340,7 +342,7 @@ def _count_lost(found: Inventory) -> None:
     """Tells which rows of segments are lost; of these, none that is known to have been deleted."""
     for file in found.segments:
         if file.damage is not None:
-            rows, unknown = file.lost_rows(found.tombstones)
+            rows, unknown = file.lost_rows(found.tombstones, found.expired)
             perhaps = f"; {unknown:,} of them may have been deleted" if unknown else ""
             if rows:
                 found.lose(f"{rows:,} of the {file.rows:,} rows of {file.name}{perhaps}", rows)
@@ -349,7 +351,7 @@ def _count_lost(found: Inventory) -> None:
             found.lose(f"all rows of {name}; how many they were is not known")
             continue
         rows, horizon = known
-        deleted = found.tombstones.newest > (horizon or 0)
+        deleted = found.tombstones.newest > (horizon or 0) or found.expired > 0
         perhaps = "; some of them may have been deleted" if deleted else ""
         found.lose(f"all {rows:,} rows of {name}{perhaps}", rows)
 
@@ -368,9 +370,10 @@ def _number(found: Inventory, records: CatalogRecords | None) -> None:
         *records.run_numbers("pending"), *records.run_numbers("tombstones")
     ]
     found.next_run = max([head.next_run, *(n + 1 for n in runs if n < LAST_GENERATION)])
-    found.appended = head.appended
+    found.appended, found.latest = head.appended, head.latest
     if not found.certain:
         found.appended = max(head.appended, _likely_appended(found))
+        found.latest = max([head.latest, *(file.latest() for file in found.segments)])
 
 
 def _likely_appended(found: Inventory) -> int:

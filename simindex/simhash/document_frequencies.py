@@ -82,7 +82,7 @@ class DocumentFrequencies:
             )
         self.source = source
         self.max_features = max_features
-        self.documents = 0
+        self.documents: int = 0
         """Number of counted documents."""
         self._forgotten = 0
         self._hashes = np.empty(0, dtype=np.uint64)

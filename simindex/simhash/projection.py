@@ -11,11 +11,12 @@ v of a feature comes from its hash alone, so vectors are never stored; `_kernels
 from __future__ import annotations
 
 from functools import cache
-from statistics import NormalDist
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 ProjectionName = Literal["sign", "gaussian", "ternary"]
 PROJECTIONS: tuple[ProjectionName, ...] = ("sign", "gaussian", "ternary")
@@ -32,6 +33,10 @@ def normal_quantiles() -> NDArray[np.int16]:
 
     None lies within 10^-5 of where rounding changes, so every C library gives the same.
     """
+    from statistics import NormalDist
+
+    import numpy as np
+
     inverse = NormalDist().inv_cdf
     upper = [
         round(QUANTILE_STEPS * inverse((place + 0.5) / QUANTILES))

@@ -25,14 +25,13 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import mmh3
-import numpy as np
+if TYPE_CHECKING:
+    from simindex.arrays import U32, U64
+    from simindex.simhash.features import Unit
 
-from simindex._kernels import _native
-from simindex.arrays import U32, U64
-from simindex.simhash.features import Unit
+
 
 WeightingName = Literal[
     "binary", "tf", "sublinear", "idf", "tfidf", "sublinear-tfidf", "balanced-tfidf", "given"
@@ -74,10 +73,14 @@ MOST_SUBLINEAR = 1 << 16
 def sublinear_steps() -> U32:
     """1 + ln tf in steps, for tf below MOST_SUBLINEAR: uint32 (65536,).
 
-    None lies within 10^-5 of a step of where rounding changes, so every C library gives the same.
+    None lies within 10^-5 of a step of where rounding changes, so every logarithm gives the same:
+    that of a C library, and that of numpy, which takes 1 ms instead of 15.
     """
-    steps = [0, *(round((1 + math.log(tf)) * STEPS_PER_UNIT) for tf in range(1, MOST_SUBLINEAR))]
-    return np.array(steps, dtype=np.uint32)
+    import numpy as np
+
+    steps = np.zeros(MOST_SUBLINEAR, dtype=np.uint32)
+    steps[1:] = np.rint((1 + np.log(np.arange(1, MOST_SUBLINEAR))) * STEPS_PER_UNIT)
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +108,8 @@ class IdfTable:
     @cached_property
     def buckets(self) -> U64:
         """The table as kernels look it up, uint64 (2^k, 8): 32 to 64 bytes a feature."""
+        from simindex._kernels import _native
+
         buckets: U64 = _native.idf_buckets(self.hashes, self.steps)
         return buckets
 
@@ -117,6 +122,8 @@ class IdfTable:
 
     def step(self, feature_hash: int) -> int:
         """idf of one feature in steps."""
+        import numpy as np
+
         row = int(np.searchsorted(self.hashes, np.uint64(feature_hash)))
         known = row < len(self) and int(self.hashes[row]) == feature_hash
         return int(self.steps[row]) if known else self.unseen
@@ -180,6 +187,8 @@ def anatomy(
     idf: IdfTable | None,
 ) -> list[Feature]:
     """The features of a text of some units, the heaviest first; O(features) in Python."""
+    import mmh3
+
     joiner = " " if unit == "word" else ""
     grams = [
         joiner.join(units[start : start + size])

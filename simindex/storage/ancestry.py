@@ -17,7 +17,7 @@ Invariants
 
 from __future__ import annotations
 
-import secrets
+import os
 from typing import NamedTuple
 
 from simindex.errors import CorruptFile, raised_by_a_handler
@@ -51,7 +51,7 @@ class State(NamedTuple):
 
 def branched(generation: int) -> Branch:
     """A new copy of a commit."""
-    return Branch(secrets.token_bytes(ID_BYTES), generation)
+    return Branch(os.urandom(ID_BYTES), generation)
 
 
 def repaired() -> Branch:

@@ -19,28 +19,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from simindex.arrays import U64
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.options import SORTED_TABLE, IndexOptions, is_slicing
-from simindex.records.reports import Progress
 from simindex.storage.catalog.records import Pages, sealed_pages
 from simindex.storage.catalog.values import pack
 from simindex.storage.files import removal
-from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import compaction, deletionfile, permuted, slicelist
-from simindex.storage.tables.deletionfile import DeletionFile
-from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.slicelist import SliceDesign
-from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 
-log = logging.getLogger(__package__)
+if TYPE_CHECKING:
+    from simindex.arrays import U64
+    from simindex.records.reports import Progress
+    from simindex.storage.files.descriptor import Descriptor
+    from simindex.storage.tables.deletionfile import DeletionFile
+    from simindex.storage.tables.deletions import Deletions
+    from simindex.storage.tables.table import Table
+
+log: logging.Logger = logging.getLogger(__package__)
 
 Written = tuple[SegmentRecord, Directories]
 """A durable segment that is not live yet, with the header directories of all its tables."""
@@ -101,7 +104,7 @@ class Merged:
     pages: Pages
     """Its header directories as they will be stored."""
     dead: dict[str, int]
-    """Rows that tombstones cover, by input."""
+    """Deleted rows, by input."""
     deletions: DeletionFile | None = None
     """The durable run of a merge of runs of tombstones; None if all of them are settled."""
 
@@ -135,7 +138,10 @@ class SegmentFiles:
     @property
     def folder(self) -> SegmentFolder:
         """What the files it opens and writes must agree with."""
-        return SegmentFolder(self.directory, self.index, self.options.bits, self.options.keyed)
+        options = self.options
+        return SegmentFolder(
+            self.directory, self.index, options.bits, options.keyed, timed=options.times
+        )
 
     @property
     def slices(self) -> SliceDesign | None:
@@ -168,6 +174,7 @@ class SegmentFiles:
             rows=rows,
             key_bytes=key_bytes,
             description=describe(self.options, inputs, salvaged=salvaged),
+            timed=self.options.times,
         )
 
     def write(self, table: Table, generation: int) -> Written:
@@ -176,7 +183,7 @@ class SegmentFiles:
         with self.open_writer(
             len(table), key_bytes, horizon=table.horizon, generation=generation
         ) as writer:
-            writer.write(table.fingerprints, table.ids, table.keys)
+            writer.write(table.fingerprints, table.ids, table.keys, table.times)
             record = writer.finish()
         return self._with_structures(record, table, generation, None)
 
@@ -230,9 +237,9 @@ class SegmentFiles:
         with self.open_writer(
             merged.rows, merged.key_bytes, horizon=horizon, generation=generation, inputs=names
         ) as writer:
-            for fingerprints, ids, keys in merged.blocks():
-                writer.write(fingerprints, ids, keys)
-                done += len(ids)
+            for block in merged.blocks():
+                writer.write(*block)
+                done += len(block[1])
                 if progress is not None:
                     progress(done, merged.rows)
             return writer.finish(), dead

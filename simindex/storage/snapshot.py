@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
+import numpy as np
+
 from simindex.arrays import I64, U8, U32
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
@@ -23,14 +25,21 @@ from simindex.storage.files.verification import Verify, verified
 from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables.compaction import Block, in_order
 from simindex.storage.tables.deletionfile import open_run
-from simindex.storage.tables.deletions import NOTHING_DEAD, DeadRows, Deletions, Sampled
+from simindex.storage.tables.deletions import (
+    NOTHING_DEAD,
+    READ_ROWS,
+    DeadRows,
+    Deletions,
+    Sampled,
+)
 from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
-from simindex.storage.tables.slicelist import open_slices
+from simindex.storage.tables.slicelist import SliceDesign, open_slices
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.times import LAST_TIME
 from simindex.storage.tables.tombstones import Tombstones
 
 MAX_RESERVOIR_ROWS = 1 << 18
@@ -58,14 +67,18 @@ class Snapshot:
         options: IndexOptions,
     ) -> None:
         self._catalog = catalog
-        self.value, self.head = value, head
-        self.segments, self.pending = segments, runs
+        self.value: bytes = value
+        self.head: Head = head
+        self.segments: tuple[Segment, ...] = segments
+        self.pending: tuple[Table, ...] = runs
         self.tables: tuple[Table, ...] = (*segments, *runs)
-        self.tombstones, self.samples, self.options = tombstones, samples, options
+        self.tombstones: Deletions = tombstones
+        self.samples: tuple[Reservoir, ...] = samples
+        self.options: IndexOptions = options
         self._dead: dict[str, DeadRows] = {}
         self._masks: dict[str, U8 | None] = {}
         self._sampled: dict[str, Sampled] = {}
-        self.slices = slice_design(options)
+        self.slices: SliceDesign | None = slice_design(options)
         """Of the slice lists that every new segment gets; None if it gets none."""
 
     @cached_property
@@ -100,7 +113,8 @@ class Snapshot:
 
     @cached_property
     def dead_rows(self) -> int:
-        """Rows that are deleted but still stored. Reads all ids once if anything was deleted."""
+        """Rows that are deleted but still stored. Reads all ids once if anything was deleted, and
+        all times if anything has expired."""
         return sum(self._dead_rows(table).count for table in self.tables)
 
     def _dead_rows(self, table: Table) -> DeadRows:
@@ -121,13 +135,34 @@ class Snapshot:
 
     def dead_share(self, table: Table) -> float:
         """About what part of a table's rows is deleted: see `Sampled`."""
-        if not self.tombstones.later_than(table.horizon):
+        if not self.tombstones.concerns(table):
             return 0.0
         known = self._sampled.get(table.name) or Sampled.of(table)
         if known.commit != self.head.generation:
             known = known.advanced(table, self.tombstones, self.head.generation)
             self._sampled[table.name] = known
         return known.share
+
+    @cached_property
+    def oldest_time(self) -> int | None:
+        """The least time of a row that is not deleted; None if there is none.
+
+        Reads the times of tables that have deleted rows, in addition to what `dead_rows` reads.
+        """
+        least = LAST_TIME + 1
+        for table in self.tables:
+            if table.times is None or table.oldest >= least:
+                continue
+            bits = self._dead_rows(table).bits
+            if bits is None:
+                least = table.oldest
+                continue
+            for start in range(0, len(table), READ_ROWS):
+                times = verified(table.times[start : start + READ_ROWS])
+                live = times[np.unpackbits(bits[start // 8 :], count=len(times)) == 0]
+                if len(live):
+                    least = min(least, int(live.min()))
+        return None if least > LAST_TIME else least
 
     def named(self, names: Names) -> Iterator[tuple[Table, I64, I64]]:
         """Live rows that have some names: a table, places of names, and rows, as of `names.named`.
@@ -169,7 +204,11 @@ class Snapshot:
             known = before._dead.get(name)
             if known is not None:
                 self._dead[name] = known
-                if name in before._masks and self.tombstones.newest <= known.commit:
+                unchanged = (
+                    self.tombstones.newest <= known.commit
+                    and self.tombstones.expired == known.expired
+                )
+                if name in before._masks and unchanged:
                     self._masks[name] = before._masks[name]
             if name in before._sampled:
                 self._sampled[name] = before._sampled[name]
@@ -194,8 +233,9 @@ class Snapshot:
 
 def live_rows(
     snapshot: Snapshot, chunk_rows: int, options: IndexOptions, recipe: Recipe | None
-) -> Iterator[Batch]:
-    """All live rows as batches of 1 to `chunk_rows`, in order; see `Index.rows`."""
+) -> Iterator[tuple[Batch, U32 | None]]:
+    """All live rows as batches of 1 to `chunk_rows`, in order; see `Index.rows`. With their times,
+    if they have any."""
     tables = snapshot.tables
 
     def live_block(place: int, start: int, stop: int) -> Block:
@@ -204,18 +244,23 @@ def live_rows(
         fingerprints = verified(table.fingerprints[start:stop])
         ids = verified(table.ids[start:stop])
         heap = None if table.keys is None else table.keys.slice(start, stop)
+        times = None if table.times is None else verified(table.times[start:stop])
         if live is None:
-            return fingerprints, ids, heap
-        return fingerprints[live], ids[live], None if heap is None else heap.take(live)
+            return fingerprints, ids, heap, times
+        return (
+            fingerprints[live], ids[live], None if heap is None else heap.take(live),
+            None if times is None else times[live],
+        )
 
-    for fingerprints, ids, heap in in_order(tables, live_block, chunk_rows):
+    for fingerprints, ids, heap, times in in_order(tables, live_block, chunk_rows):
         for start in range(0, len(ids), chunk_rows):
             part = slice(start, min(start + chunk_rows, len(ids)))
             if heap is not None:
                 keys = heap.slice(part.start, part.stop).decoded(options.key_kind)
-                yield Batch(fingerprints[part], keys=keys, recipe=recipe)
+                batch = Batch(fingerprints[part], keys=keys, recipe=recipe)
             else:
-                yield Batch(fingerprints[part], ids=ids[part], recipe=recipe)
+                batch = Batch(fingerprints[part], ids=ids[part], recipe=recipe)
+            yield batch, None if times is None else times[part]
 
 
 def take(
@@ -239,7 +284,7 @@ def take(
         try:
             folder = SegmentFolder(
                 segments_directory, index, options.bits, options.keyed, verify,
-                missing_ok=attempt == RETRIES,
+                timed=options.times, missing_ok=attempt == RETRIES,
             )
             return _take(catalog, folder, options, options_checksum, before)
         except FileNotFoundError as error:
@@ -280,12 +325,14 @@ def _take(
         pending = [
             waiting.get(run) or decode_pending(
                 f"pending run {run.number}", reading.run("pending", run), rows=run.rows,
-                words=options.words, keyed=folder.keyed, horizon=run.horizon,
+                words=options.words, keyed=folder.keyed, horizon=run.horizon, timed=folder.timed,
             )
             for run in head.pending
         ]
         if before is not None and head.tombstones == before.head.tombstones:
             dead = before.tombstones
+            if head.expired != dead.expired:
+                dead = Deletions(dead.runs, head.expired)
         else:
             if before is not None:
                 runs = before.tombstones.runs
@@ -302,7 +349,7 @@ def _take(
                     folder, run.file, rows=run.rows, newest=run.horizon,
                     footer_checksum=run.checksum,
                 )
-        dead = Deletions([decoded[run] for run in head.tombstones])
+        dead = Deletions([decoded[run] for run in head.tombstones], head.expired)
     segments = () if before is None else before.segments
     if changed:
         segments = _segments(catalog, folder, head, records, segments)

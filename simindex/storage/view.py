@@ -36,8 +36,10 @@ class View:
         self, path: Path, catalog: Catalog, found: Described, *, index: bytes, pinned: bool,
         verify: Verify,
     ) -> None:
-        self.path, self.catalog, self.index = path, catalog, index
-        self.segments = path / "segments"
+        self.path: Path = path
+        self.catalog: Catalog = catalog
+        self.index: bytes = index
+        self.segments: Path = path / "segments"
         self.options: IndexOptions = found.options
         self.recipe: Recipe | None = found.recipe
         self._options_checksum = found.options_checksum

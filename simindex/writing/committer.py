@@ -15,13 +15,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
-from secrets import token_bytes
 from time import monotonic, thread_time
 from typing import TypeVar
 
 import numpy as np
 
-from simindex.arrays import I64, U64
+from simindex.arrays import I64, U32, U64
 from simindex.errors import (
     ClosedIndex,
     CommitFailed,
@@ -32,12 +31,13 @@ from simindex.errors import (
 from simindex.options import SECRET_BYTES, IndexOptions, KeyKind
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.catalog import Edit
+from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.refusals import REOPEN, WENT
+from simindex.storage.files.verification import verified_at
 from simindex.storage.segmentfiles import SegmentFiles, checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
@@ -60,18 +60,22 @@ Result = TypeVar("Result")
 class Committer:
     """Holds the index's lock from creation to `close`."""
 
+    commits: int
+    commits_s: float
+
     def __init__(self, view: View) -> None:
-        self.view, self.catalog = view, view.catalog
+        self.view: View = view
+        self.catalog: Catalog = view.catalog
         self.failed: str | None = None
         """Why it changes nothing any more."""
         self.lock: Descriptor | None = None
         self.held: list[Descriptor] = []
         """Of files that were unlinked after a commit, whose space is to be given back."""
-        self.commit_s = 0.0
+        self.commit_s: float = 0.0
         """Processor time of the last commit that had anything to do."""
         self.commits, self.commits_s = 0, 0.0
         """How many there were, and the time that they took."""
-        self.recent = Recent(view.options)
+        self.recent: Recent = Recent(view.options)
         """Rows that were added one at a time, and do not wait yet."""
         self._files: SegmentFiles | None = None
         try:
@@ -79,7 +83,7 @@ class Committer:
             check_place(self.catalog.environment)  # else its strays would be another index's files
             with self.catalog.reading() as reading:
                 commit = reading.head()
-            self.waiting = Waiting(view.options.key_secret, commit)
+            self.waiting: Waiting = Waiting(view.options.key_secret, commit)
             remove_strays(self.catalog, view.segments, *commit)
         except BaseException:
             self.close()
@@ -168,10 +172,13 @@ class Committer:
 
     # -- what waits --------------------------------------------------------------------------------
 
-    def append(self, batch: Batch) -> U64:
-        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
+    def append(self, batch: Batch, times: U32 | None = None) -> U64:
+        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,).
+
+        They came now, or at their `times`.
+        """
         self.check_usable()
-        return self.waiting.append(batch, self.files)
+        return self.waiting.append(batch, self.files, times)
 
     def add_recent(self, document: Batch, commit_s: float | None) -> None:
         """Adds a checked batch of one row, to be appended with others like it."""
@@ -210,6 +217,8 @@ class Committer:
         hidden = self.waiting.hides(names)
         for table, places, rows in snapshot.named(names):
             seen = ~hidden[places]
+            if table.times is not None:
+                seen &= verified_at(table.times, rows) >= self.waiting.expired
             yield table, places[seen], rows[seen]
         yield from self.waiting.named(names, self.files)
         if self.recent.count:
@@ -227,6 +236,20 @@ class Committer:
             there[places] = True
         self.waiting.delete(names)
         return len(set(zip(names.id[there].tolist(), names.second[there].tolist(), strict=True)))
+
+    def expire(self, before: int) -> int:
+        """Deletes all rows from before a time, at most now; returns how many there were."""
+        self.check_usable()
+        self.hand_over()
+        waiting, snapshot = self.waiting, self.snapshot
+        if before <= waiting.expired:
+            return 0
+        deleted = snapshot.tombstones.and_later(waiting.tombstones(), waiting.expired)
+        count = sum(deleted.live_before(table, before) for table in snapshot.tables)
+        count += waiting.live_before(before, self.files)
+        if count:
+            waiting.expired = before
+        return count
 
     def admitted(
         self, batch: Batch, options: IndexOptions, add: Callable[[Batch], Result]
@@ -260,7 +283,7 @@ class Committer:
             self.waiting.recipe = batch.recipe
 
     def _take_keys(self, kind: KeyKind) -> None:
-        options = replace(self.view.options, keys=kind, key_secret=token_bytes(SECRET_BYTES))
+        options = replace(self.view.options, keys=kind, key_secret=os.urandom(SECRET_BYTES))
         self.waiting, self.recent = self.waiting.keyed(options), Recent(options)
 
     @property

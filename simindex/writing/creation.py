@@ -7,7 +7,7 @@ it: who opened that before has no lock, see `locks.lock`.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -218,9 +218,9 @@ def discard(directory: Path, *, made: bool) -> bool:
 
 
 def _fill(directory: Path, options: IndexOptions) -> None:
-    uuid = secrets.token_bytes(16)
+    uuid = os.urandom(16)
     if options.keyed and options.key_secret is None:
-        options = replace(options, key_secret=secrets.token_bytes(SECRET_BYTES))
+        options = replace(options, key_secret=os.urandom(SECRET_BYTES))
     for name in ("catalog", "segments"):
         durable.make_directory(directory / name)
     with acquire(directory / "catalog", writable=True, create=True) as environment:

@@ -3,7 +3,7 @@
     rows        enough for a segment: written as one, with the pending rows
                 fewer: a pending run, with as many earlier ones as there are too many
     deletions   a run of tombstones, likewise; as a file if it is long. Runs that every table has
-                been purged of are dropped
+                been purged of are dropped. And the time before which rows have expired
     samples     join the stored reservoir, unless the pending run holds them
     values      as they are, the recipe's bytes, and the options where the first rows gave them keys
 """
@@ -40,10 +40,11 @@ def composed(
     generation = edit.head.generation
     deleted = waiting.tombstones()
     dead = snapshot.tombstones
-    if len(deleted):
-        dead = dead.and_later(deleted)
+    if len(deleted) or waiting.expired > head.expired:
+        dead = dead.and_later(deleted, waiting.expired)
     living, withdrawn = waiting.living()
     edit.add_rows(waiting.added)
+    edit.set_times(waiting.latest, waiting.expired)
     edit.withdrawn = waiting.withdrawn + withdrawn
     samples, sealed = list(waiting.samples), list[Written]()
     if rows and (seal_pending or (waiting.rows and rows >= options.seal_rows)):
@@ -137,9 +138,10 @@ def _drop_pending(
 def _live(table: Table, dead: Deletions) -> Rows:
     rows = dead.alive(table, 0, len(table))
     if rows is None:
-        return Rows(table.fingerprints, table.ids, table.keys)
+        return Rows(table.fingerprints, table.ids, table.keys, times=table.times)
     keys = None if table.keys is None else table.keys.take(rows)
-    return Rows(table.fingerprints[rows], table.ids[rows], keys)
+    times = None if table.times is None else table.times[rows]
+    return Rows(table.fingerprints[rows], table.ids[rows], keys, times=times)
 
 
 def _stored(catalog: Catalog, snapshot: Snapshot, words: int) -> Reservoir:

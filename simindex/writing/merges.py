@@ -60,7 +60,7 @@ START_S = 0.5
 PATIENCE_S = 0.1
 """So long a merge waits for what another thread may have been kept from telling."""
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class State(Enum):
@@ -94,14 +94,16 @@ class Merge:
         hurried: bool,
     ) -> None:
         head = snapshot.head
-        self.inputs, self.runs, self.horizon = tuple(inputs), tuple(runs), head.generation
-        self.rows = sum(len(segment) for segment in inputs) + sum(run.rows for run in runs)
-        self.appended = head.appended
+        self.inputs: tuple[Segment, ...] = tuple(inputs)
+        self.runs: tuple[Run, ...] = tuple(runs)
+        self.horizon: int = head.generation
+        self.rows: int = sum(len(segment) for segment in inputs) + sum(run.rows for run in runs)
+        self.appended: int = head.appended
         """Rows of the index when it began."""
-        self.done = 0.0
+        self.done: float = 0.0
         """Share of the work."""
         self._hurried = hurried
-        self.state = State.RUNNING
+        self.state: State = State.RUNNING
         self.staged = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
@@ -117,7 +119,7 @@ class Merge:
         self._at_once = max(1, processors() - 1)
         self._tables = 1 if runs else 1 + files.steps
         self._steps = 0
-        self.thread = Thread(target=self._run, name="simindex merge", daemon=True)
+        self.thread: Thread = Thread(target=self._run, name="simindex merge", daemon=True)
 
     def _run(self) -> None:
         self._begun = True
@@ -255,9 +257,12 @@ class Merge:
 class Merges:
     """Those of one writer. All methods are called by the threads of the writer, one at a time."""
 
+    installed: int
+    failed: int
+
     def __init__(self) -> None:
         self._merges: list[Merge] = []
-        self.hopeful = False
+        self.hopeful: bool = False
         """Whether something was committed since the last failure, of full disks for instance."""
         self.installed = self.failed = 0
         """How many became part of the index, and how many failed."""

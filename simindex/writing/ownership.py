@@ -39,7 +39,7 @@ FIRST_GENERATION = 1
 OURS = (record.NAME, permuted.NAME, slicelist.NAME, deletionfile.NAME)
 """Names of the files that a writer makes, and removes where no commit names them."""
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 def exists(directory: Path) -> bool:

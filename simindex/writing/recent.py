@@ -86,12 +86,12 @@ class Recent:
     def __init__(self, options: IndexOptions) -> None:
         self._secret = options.key_secret
         self._keeps_weights = options.reservoir_rows > 0
-        self.most_rows = min(options.seal_rows, max(1, MOST_WORDS // options.words))
+        self.most_rows: int = min(options.seal_rows, max(1, MOST_WORDS // options.words))
         """With which a commit is due: enough for a segment, or for a comparison."""
-        self.count = 0
+        self.count: int = 0
         """Rows."""
         self._since = 0.0
-        self.due_at = inf
+        self.due_at: float = inf
         """Time of `monotonic` at which the first of them is to be committed."""
         self._rows: U64 = np.empty((0, options.words), np.uint64)
         self._weights: F32 | None = None

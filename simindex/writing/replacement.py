@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,7 +60,7 @@ def left_to_the_next_run() -> Iterator[None]:
 def folder_beside(path: Path) -> tuple[Path, Descriptor]:
     """A new folder and the descriptor that holds it."""
     while True:
-        beside = path.parent / f".{path.name}.{secrets.token_hex(4)}"
+        beside = path.parent / f".{path.name}.{os.urandom(4).hex()}"
         durable.make_directory(beside)
         held = locks.hold(beside)
         if held is not None:  # else another run took it for a dead one's

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from simindex.records.reports import Progress
-from simindex.writing.merges import Merge
+if TYPE_CHECKING:
+    from simindex.records.reports import Progress
+    from simindex.writing.merges import Merge
 
 TELL_S = 0.1
 """So often it is told how far merges are that are waited for."""

@@ -7,6 +7,7 @@
     recipe    of the first batch that had one, in an index without a recipe
     options   with the keys of the first rows, in an index that left them open
     samples   drawn of weighted rows as they come
+    expired   the time before which rows expire: of the commit before, or later
 
 A call adds all that it is given, or nothing: `_mark` and `_restore`. A deletion concerns all rows
 that came before it, committed or not, and none that came after it:
@@ -28,12 +29,12 @@ from typing import Any
 
 import numpy as np
 
-from simindex.arrays import I64, U64, Bools
+from simindex.arrays import I64, U32, U64, Bools
 from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.catalog.records import SealedHead
+from simindex.storage.catalog.records import Head, SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
@@ -41,6 +42,7 @@ from simindex.storage.tables.names import IdSet, Names, RowsById, named
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.table import Table, sort_table
+from simindex.storage.tables.times import now
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
 
 MAX_DELETIONS = 1 << 26
@@ -59,6 +61,8 @@ class Rows:
     keys: KeyHeap | None
     deletions: int = 0
     """Calls of `delete` that came before them since the last commit."""
+    times: U32 | None = None
+    """When they came; see `times`."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -75,23 +79,28 @@ class Waiting:
     """
 
     def __init__(self, secret: bytes | None, commit: SealedHead) -> None:
+        self.value: bytes
+        self.since: Head
         self.value, self.since = commit
         """The commit: its head as it is stored, and decoded."""
         self._secret = secret
+        self.latest, self.expired = self.since.latest, self.since.expired
+        """The last time that a row was given, and the time before which rows expire."""
         self._chunks: list[Rows] = []
         self._deletions: list[tuple[Names, int]] = []
         """Each with the generation that its tombstones get."""
-        self.deletions = self._deleted_key_bytes = 0
+        self.deletions: int = 0
         """Ids or keys deleted since the commit."""
+        self._deleted_key_bytes = 0
         self._deleted = IdSet()
         """Their ids."""
         self._follows_spill = False
-        self.sequence = self.since.generation + 1
-        self.rows = 0
+        self.sequence: int = self.since.generation + 1
+        self.rows: int = 0
         """Rows in memory."""
-        self.added = 0
+        self.added: int = 0
         """Rows appended since the commit, the spilled ones included."""
-        self.withdrawn = 0
+        self.withdrawn: int = 0
         """Of the spilled rows, those that were deleted before they were written."""
         self.spilled: list[Written] = []
         """Segments that were written ahead of the commit."""
@@ -119,7 +128,7 @@ class Waiting:
         """Whether there is nothing to commit."""
         return not (
             self.rows or self.deletions or self.spilled or self.values or self.recipe
-            or self.options
+            or self.options or self.expired > self.since.expired
         )
 
     def emptied(self, secret: bytes | None) -> Waiting:
@@ -133,8 +142,11 @@ class Waiting:
         keyed.values, keyed.recipe, keyed.options = dict(self.values), self.recipe, options
         return keyed
 
-    def append(self, batch: Batch, files: SegmentFiles) -> U64:
-        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,)."""
+    def append(self, batch: Batch, files: SegmentFiles, times: U32 | None = None) -> U64:
+        """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,).
+
+        They came now, or at their `times`. None is from before the time of those that expire.
+        """
         ordinal = self.appended
         keys = None
         if batch.keys is not None:
@@ -146,11 +158,20 @@ class Waiting:
             ids = np.arange(ordinal, ordinal + len(batch), dtype=np.uint64)
         before = self._mark()
         try:
-            self._add(batch, ids, keys, ordinal, files)
+            self._add(batch, ids, keys, self._times(len(batch), times, files), ordinal, files)
         except BaseException:
             self._restore(before, files)
             raise
         return ids
+
+    def _times(self, count: int, given: U32 | None, files: SegmentFiles) -> U32 | None:
+        """Of rows that come now, unless they are given; None in an index without times."""
+        if not files.options.times:
+            return None
+        if given is not None:
+            return np.maximum(given, np.uint32(self.expired))
+        self.latest = max(self.latest, self.expired, now())
+        return np.full(count, self.latest, np.uint32)
 
     def names(self, ids: U64 | None, keys: list[str] | list[bytes] | None) -> Names:
         """Of ids or keys that were found to be of the index's kind."""
@@ -210,21 +231,36 @@ class Waiting:
 
     def named(self, names: Names, files: SegmentFiles) -> Iterator[tuple[Rows, I64, I64]]:
         """Rows that wait and have some names: some rows, places of names, and rows of those."""
-        for record, _ in self.spilled:
-            if record.name not in self._spilled_tables:
-                self._spilled_tables[record.name] = open_segment(
-                    files.folder, record, lambda: None
-                )
-            table = self._spilled_tables[record.name]
+        for table in self._spilled(files):
             places, found = named(table.by_id, table.keys, names)
             if len(found):
-                live = ~Deletions([self.tombstones()]).dead(table, table.ids[found], found)
+                live = ~self._deletions_of_spilled().dead(table, table.ids[found], found)
                 yield (
                     Rows(table.fingerprints, table.ids, table.keys), places[live], found[live]
                 )
         if self.rows and len(RowsById(self._ids())(np.unique(names.id))[1]):
             rows = _joined(self.living()[0])
             yield rows, *named(RowsById(rows.ids), rows.keys, names)
+
+    def _spilled(self, files: SegmentFiles) -> Iterator[Segment]:
+        for record, _ in self.spilled:
+            if record.name not in self._spilled_tables:
+                self._spilled_tables[record.name] = open_segment(
+                    files.folder, record, lambda: None
+                )
+            yield self._spilled_tables[record.name]
+
+    def _deletions_of_spilled(self) -> Deletions:
+        return Deletions([self.tombstones()], self.expired)
+
+    def live_before(self, time: int, files: SegmentFiles) -> int:
+        """How many rows wait that are from before a time, and not deleted."""
+        deleted = self._deletions_of_spilled()
+        count = sum(deleted.live_before(table, time) for table in self._spilled(files))
+        for rows in self.living()[0]:
+            if rows.times is not None:
+                count += int(np.count_nonzero(rows.times < time))
+        return count
 
     def _ids(self) -> U64:
         """Of the rows in memory."""
@@ -258,7 +294,8 @@ class Waiting:
         files.remove(record for record, _ in more)  # last: it may be interrupted
 
     def _add(
-        self, batch: Batch, ids: U64, keys: KeyHeap | None, ordinal: int, files: SegmentFiles
+        self, batch: Batch, ids: U64, keys: KeyHeap | None, times: U32 | None, ordinal: int,
+        files: SegmentFiles,
     ) -> None:
         start, count, options = 0, len(batch), files.options
         while start < count:
@@ -266,6 +303,7 @@ class Waiting:
             self._chunks.append(Rows(
                 batch.rows[start:stop].copy(), ids[start:stop].copy(),
                 None if keys is None else keys.slice(start, stop), len(self._deletions),
+                None if times is None else times[start:stop],
             ))
             self.rows += stop - start
             self.added += stop - start
@@ -297,13 +335,14 @@ class Waiting:
         return from_deletions(deletions, commits, keyed=self._secret is not None)
 
     def living(self) -> tuple[Sequence[Rows], int]:
-        """The rows in memory that were not deleted after they came, and how many were.
+        """The rows in memory that were not deleted after they came, nor expire, and how many did.
 
         Deleted rows are counted where tombstones meet them, not as those that are missing.
         """
         first = self._chunks[0].deletions if self._chunks else len(self._deletions)
         later = [deletion for deletion, _ in self._deletions[first:]]
-        if not later:
+        expire = self.expired > self.since.expired
+        if not self._chunks or not (later or expire):
             return self._chunks, 0
         numbers = range(first + 1, len(self._deletions) + 1)
         deleted = from_deletions(later, numbers, keyed=self._secret is not None)
@@ -313,12 +352,15 @@ class Waiting:
             np.array([len(chunk) for chunk in self._chunks], np.int64),
         )
         dead = deleted.killed(rows.ids, rows.keys, np.arange(len(rows)), before)
+        if expire and rows.times is not None:
+            dead |= rows.times < self.expired
         count = int(np.count_nonzero(dead))
         if not count:
             return self._chunks, 0
         left = np.flatnonzero(~dead)
         keys = None if rows.keys is None else rows.keys.take(left)
-        return [Rows(rows.fingerprints[left], rows.ids[left], keys)], count
+        times = None if rows.times is None else rows.times[left]
+        return [Rows(rows.fingerprints[left], rows.ids[left], keys, times=times)], count
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
@@ -328,7 +370,13 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.fingerprints for part in parts]),
         np.concatenate([part.ids for part in parts]),
         KeyHeap.joined(heaps) if heaps else None,
+        times=None if parts[0].times is None else _joined_times(parts),
     )
+
+
+def _joined_times(parts: Sequence[Rows]) -> U32:
+    times = [part.times for part in parts if part.times is not None]
+    return np.concatenate([np.empty(0, np.uint32), *times])
 
 
 def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -> Table:
@@ -344,4 +392,5 @@ def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -
         np.concatenate([np.empty(0, np.uint64), *(part.ids for part in parts)]),
         keys,
         horizon=horizon,
+        times=_joined_times(parts) if options.times else None,
     )

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from simindex.errors import (
     ClosedIndex,
@@ -28,19 +28,21 @@ from simindex.errors import (
     StorageFull,
     raised_by_a_handler,
 )
-from simindex.records.reports import Progress
 from simindex.storage.catalog.catalog import Edit
-from simindex.storage.segmentfiles import Merged
-from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables.record import SegmentRecord
-from simindex.storage.tables.segment import Segment
-from simindex.storage.view import View
 from simindex.writing import policy, tombstone_runs
 from simindex.writing.committer import Committer
 from simindex.writing.edits import drop_settled
 from simindex.writing.merges import MAX_MERGES, Merge, Merges, State
 from simindex.writing.releasing import Releases
 from simindex.writing.telling import by_tables, telling
+
+if TYPE_CHECKING:
+    from simindex.records.reports import Progress
+    from simindex.storage.segmentfiles import Merged
+    from simindex.storage.snapshot import Snapshot
+    from simindex.storage.tables.record import SegmentRecord
+    from simindex.storage.tables.segment import Segment
+    from simindex.storage.view import View
 
 MAX_SEGMENTS = 64
 """From so many on, those being merged included, a commit waits until a merge has ended."""
@@ -56,19 +58,19 @@ STAGED_PAGES = 16
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-log = logging.getLogger(__package__)
+log: logging.Logger = logging.getLogger(__package__)
 
 
 class Writer:
     """Holds the index's lock, by its committer, from creation to `close`."""
 
     def __init__(self, view: View) -> None:
-        self.merges = Merges()
+        self.merges: Merges = Merges()
         self._retired: list[Segment] = []
         self._releases = Releases()
         self._given_up: list[SegmentRecord] = []
         """Merged segments whose directories are stored, and to be removed with their files."""
-        self.committer = Committer(view)  # last: an interrupt behind it would keep the lock
+        self.committer: Committer = Committer(view)
 
     def close(self) -> None:
         """Ends merges and gives the lock back; what was not committed is discarded.

@@ -186,7 +186,7 @@ def test_an_error_carries_its_data(run: Run) -> None:
 
 def test_h_is_help_and_d_the_distance_everywhere(run: Run) -> None:
     assert run("-h").stdout == run("--help").stdout
-    for name, command in program.commands.items():
+    for name, command in program.every_command().items():
         assert run(name, "-h").stdout == run(name, "--help").stdout
         for option in command.params:
             if option.name == "h":

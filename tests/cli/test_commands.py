@@ -19,15 +19,15 @@ Run = Callable[..., Any]
 
 def test_every_module_of_the_folder_is_listed_and_gives_the_command_of_its_name() -> None:
     modules = {path.stem for path in Path(commands.__path__[0]).glob("[a-z]*.py")}
-    assert modules == set(program.commands)
-    for name, command in program.commands.items():
+    assert modules == set(program.every_command())
+    for name, command in program.every_command().items():
         assert command is getattr(getattr(commands, name), name)
 
 
 @pytest.fixture
 def width(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new command, taken back after the test."""
-    monkeypatch.setattr(program, "commands", dict(program.commands))
+    monkeypatch.setattr(program, "commands", dict(program.every_command()))
 
     @program.command()
     @index_argument
@@ -63,7 +63,7 @@ def test_every_option_that_is_a_path_refuses_what_looks_like_an_option() -> None
     paths = {"FILE", "INDEX", "OTHER", "DIR"}
     found = {
         (name, option.name): option
-        for name, command in program.commands.items() for option in command.params
+        for name, command in program.every_command().items() for option in command.params
         if isinstance(option, click.Option)
         and (isinstance(option.type, click.Path) or option.metavar in paths)
     }

@@ -26,7 +26,8 @@ def text(number: int) -> str:
 @pytest.fixture
 def built(run: Run, write_jsonl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> str:
     """An index of groups of four near-duplicates; tuning measures no machine."""
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine(measured=True))
+    found = Machine(measured=True)
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: found)
     path = write_jsonl("a.jsonl", [{"id": f"k{n}", "text": text(n)} for n in range(ROWS)])
     run("build", "i.sim", path, "-q", "--ngram", 3, "--weighting", "tf")
     return "i.sim"
@@ -86,7 +87,7 @@ def test_tune_refuses_what_cannot_be_before_it_measures(
     def never(file: Any) -> None:
         raise AssertionError("measured")
 
-    monkeypatch.setattr("simindex.index.index.measure", never)
+    monkeypatch.setattr("simindex.planning.measurement.measure", never)
     assert words in run("tune", built, *arguments, code=2).stderr
 
 

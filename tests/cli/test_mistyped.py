@@ -54,7 +54,7 @@ def test_suggestions_exist() -> None:
     """Those that a row of a table names, and those that a sentence names."""
     options = {
         name: {option for param in command.params for option in param.opts}
-        for name, command in program.commands.items()
+        for name, command in program.every_command().items()
     }
     every = set.union(*options.values())
     assert {*mistyped.OPTIONS.values(), *mistyped.NEVER} <= every

@@ -76,6 +76,7 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
         "append": lambda: index.append(one),
         "replace": lambda: index.replace(one),
         "delete": lambda: index.delete(ids=[1]),
+        "expire": lambda: index.expire(older_than=1),
         "commit": lambda: index.commit(),
         "compact": lambda: index.compact(),
         "discard": lambda: index.discard(),
@@ -85,7 +86,8 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
 
 
 WRITING = (
-    "append", "replace", "delete", "commit", "discard", "compact", "ingest", "seen_or_add",
+    "append", "replace", "delete", "expire", "commit", "discard", "compact", "ingest",
+    "seen_or_add",
 )
 
 

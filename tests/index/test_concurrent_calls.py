@@ -24,7 +24,8 @@ from simindex.planning.machine import Machine
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 OPTIONS = IndexOptions(
-    batch_rows=64, min_merge=2, reservoir_rows=32, structures=("psm", "bphs:G=2,g=1", "issl")
+    batch_rows=64, min_merge=2, reservoir_rows=32, structures=("psm", "bphs:G=2,g=1", "issl"),
+    times=True,
 )
 OLD, NEAR, BATCH = 40, 10, 8
 ROUNDS, ASKERS = 60, 3
@@ -260,6 +261,11 @@ def delete(of: Caller) -> bool:
     return of.index.delete(ids=gone) == BATCH
 
 
+def expire(of: Caller) -> bool:
+    """Nothing is that old; it must not disturb what is."""
+    return of.index.expire(older_than=3600) == 0
+
+
 def ingest(of: Caller) -> bool:
     first = of.fresh()
     of.added.update(range(first, first + BATCH))
@@ -293,7 +299,7 @@ def restructure(of: Caller) -> bool:
 
 
 CHANGES: tuple[Callable[[Caller], object], ...] = (
-    append, replace, delete, ingest, seen_or_add, commit, compact, restructure,
+    append, replace, delete, expire, ingest, seen_or_add, commit, compact, restructure,
 )
 
 
@@ -329,7 +335,7 @@ def test_every_call_is_right_while_another_thread_writes(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """On the handle that writes, and on one that reads beside it."""
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
     index = populated(index_path)
     asked = index if mode == "w" else simindex.open(index_path)
     writer = Caller(index, 0, writes=True)
@@ -368,7 +374,7 @@ def test_every_call_is_right_while_another_thread_writes(
 def test_every_call_is_told_that_another_thread_has_closed_the_handle(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
     populated(index_path).close()
     index = simindex.open(index_path, mode)  # type: ignore[arg-type]
     callers = [Caller(index, number, writes=mode == "w") for number in range(ASKERS)]

@@ -182,7 +182,7 @@ def test_a_reader_follows_the_radius_of_a_recipe_that_came_later(index_path: Pat
 def test_the_recall_that_compact_measures_is_that_of_the_radius(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
     asked: list[int] = []
 
     def self_audit(self: Any, snapshot: Any, *, h: int | None = None, usual_h: int) -> None:

@@ -74,7 +74,7 @@ def test_what_a_handle_did_is_counted(index_path: Path) -> None:
 
     assert by_call("simindex_calls_total") == {
         "query": 1, "query_stream": 1, "top": 1, "seen_or_add": 3, "ingest": 1, "append": 1,
-        "replace": 1, "delete": 1,
+        "replace": 1, "delete": 1, "expire": 0,
     }
     assert by_call("simindex_asked_documents_total") == {
         "query": 3, "query_stream": 3, "top": 3, "seen_or_add": 3, "ingest": 2,

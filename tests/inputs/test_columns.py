@@ -11,10 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from simindex.errors import InvalidInput
-from simindex.inputs import columns
+from simindex.inputs import cells
 
 Take = Callable[..., Any]
 
@@ -56,6 +58,28 @@ def test_other_columns_are_read_where_they_are_needed(
 ) -> None:
     (first, *_), _, _ = take(written(tmp_path / name), all_fields=True)
     assert first.fields == TABLE.to_pylist()[0]
+
+
+@given(st.lists(st.tuples(
+    st.none() | st.text("aé:/.#0123456789", max_size=6) | st.just("x" * 5000) | st.just("f:2"),
+    st.none() | st.text("aé", max_size=3) | st.just("b" * 200),
+), max_size=8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_plain_rows_are_read_as_others_are(
+    tmp_path: Path, take: Take, rows: list[tuple[str | None, str | None]]
+) -> None:
+    """With all fields each row is read field by field."""
+    table = pa.table({
+        "id": pa.array([key for key, _ in rows], pa.string()),
+        "text": pa.array([text for _, text in rows], pa.string()),
+    })
+    path = written(tmp_path / "f.parquet", table)
+    found = []
+    for all_fields in (False, True):
+        documents, bad, intake = take(path, all_fields=all_fields, max_record_bytes=100)
+        named = [(one.key, one.text, one.line, one.numbered) for one in documents]
+        found.append((named, bad, intake.id_fields, intake.numbered, intake.looked_for))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -218,7 +242,7 @@ def test_cells_are_decoded_some_at_a_time(
     path = written(tmp_path / "a.parquet", pa.table({"text": column}))
     assert path.stat().st_size < 1 << 20
     held: list[int] = []
-    monkeypatch.setattr(columns, "values_of", lambda some: held.append(len(some)) or [None])
+    monkeypatch.setattr(cells, "values_of", lambda some: held.append(len(some)) or [None])
     with suppress(Exception):
         take(path)
     assert held and max(held) * len(text) <= 4 * (64 << 20)

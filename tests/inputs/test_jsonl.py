@@ -181,5 +181,16 @@ def test_the_fast_reader_finds_what_the_other_one_finds(
         source = Source("f", "f", intake, 1 << 20, id_field=id_field)
         with mock.patch.object(jsonl, "orjson", reader):
             documents = list(read_jsonl(io.BytesIO(b"\n".join(given_lines)), source))
-        found.append((documents, bad))
+        found.append((documents, bad, intake.id_fields, intake.numbered))
     assert found[0] == found[1]
+
+
+def test_a_record_nested_too_deep_is_bad_wherever_it_stands() -> None:
+    """orjson reads it; a later look at its fields might not."""
+    deep = b"[" * (jsonl.MAX_NESTING + 1) + b"]" * (jsonl.MAX_NESTING + 1)
+    record = b'{"id": "a%d", "text": "words", "more": %s}'
+    intake = Intake(max_errors=None)
+    given_lines = [record % (number, deep if number == 2 else b"[]") for number in range(4)]
+    found = documents_of(b"\n".join(given_lines), intake)
+    assert [document.key for document in found] == ["a0", "a1", "a3"]
+    assert intake.bad_records == 1

@@ -12,15 +12,19 @@ import random
 import sys
 import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput, MissingExtra
 from simindex.inputs import read
+from simindex.inputs.streams import Unreadable, line_blocks, lines
 
 Take = Callable[..., Any]
 
@@ -238,3 +242,60 @@ def test_lines_before_damage_within_a_member_are_read(tmp_path: Path, take: Take
     assert f"(compressed byte {at:,})" in bad[0]
     with pytest.raises(InvalidInput, match="damaged compressed data"):
         list(read([str(path)]))
+
+
+class Steps(io.RawIOBase):
+    """Bytes that come in steps, and may break off."""
+
+    def __init__(self, steps: list[bytes], *, breaks: bool = False) -> None:
+        self._steps, self._breaks = [step for step in steps if step], breaks
+
+    def read1(self, size: int) -> bytes:
+        if self._steps:
+            return self._steps.pop(0)
+        if self._breaks:
+            raise EOFError("cut")
+        return b""
+
+
+@given(st.lists(st.text("ab\n\r", max_size=12).map(str.encode)), st.integers(1, 8), st.booleans())
+def test_lines_are_the_same_in_whatever_steps_they_come(
+    steps: list[bytes], limit: int, breaks: bool
+) -> None:
+    data = b"".join(steps)
+    expected = [
+        line if len(line.removesuffix(b"\n")) <= limit else None
+        for line in io.BytesIO(data).readlines()
+        if line.endswith(b"\n") or not breaks or len(line) > limit
+    ]
+    found: list[bytes | None] = []
+    try:
+        for first, block in line_blocks(Steps(steps, breaks=breaks), limit):
+            assert first == len(found) + 1
+            found += block
+    except Unreadable as error:
+        assert breaks and error.line == len(expected) + 1
+    assert found == expected
+
+
+def test_a_line_that_does_not_end_is_told_of_at_once() -> None:
+    def steps() -> Iterator[bytes]:
+        yield b"a\nb"
+        while True:
+            yield b"b" * 100
+
+    endless = steps()
+    stream = SimpleNamespace(read=None, read1=lambda size: next(endless))
+    found = lines(stream, 1000)  # type: ignore[arg-type]
+    assert [next(found), next(found)] == [(1, b"a\n"), (2, None)]
+
+
+def test_no_more_of_a_long_line_is_held_than_the_limit() -> None:
+    step = b"a" * (1 << 16)
+    tracemalloc.start()
+    try:
+        found = list(lines(Steps([step] * 2000 + [b"\n", b"b\n"]), 1 << 18))  # type: ignore[arg-type]
+        assert found == [(1, None), (2, b"b\n")]
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import simindex
 from simindex.errors import MissingExtra
+from simindex.index import ages
 
 PIPELINE = {"simindex.integrations.scrapy.NearDuplicatePipeline": 300}
 MIDDLEWARE = {"simindex.integrations.scrapy.NearDuplicateMiddleware": 560}
@@ -53,6 +55,30 @@ def test_a_second_crawl_keeps_the_same_pages(crawler: Any, site: Any) -> None:
     assert again.stats["simindex/items/fetched_again"] == len(first.items)
     assert again.stats["simindex/rows"] == first.stats["simindex/rows"]
     assert "simindex/items/new" not in again.stats
+
+
+def test_texts_that_are_old_are_forgotten(crawler: Any) -> None:
+    """A new index has times if there is an age at which texts go."""
+    path, settings = crawler.folder / "pages.sim", {**SETTINGS, "SIMINDEX_EXPIRE_S": 3600}
+    first = crawler.run(**settings)
+    assert first.stats["simindex/expired"] == 0
+    kept = first.stats["simindex/rows"]
+    with simindex.open(path, "w") as index:
+        assert index.options.times and index.recipe is not None
+        batch = index.recipe.batch(["an old text"], keys=["old"])
+        ages.append_aged(index, batch, np.array([10**9], np.uint32))
+    again = crawler.run(**settings)
+    assert again.stats["simindex/expired"] == 1
+    assert again.stats["simindex/rows"] == kept
+    with simindex.open(path) as index:
+        assert "old" not in index
+
+
+def test_an_index_without_times_forgets_nothing(crawler: Any) -> None:
+    crawler.run(**SETTINGS)
+    done = crawler.run(**SETTINGS, SIMINDEX_EXPIRE_S=3600)
+    assert "does not store when its rows came" in done.log
+    assert "simindex/items/new" not in done.stats
 
 
 def test_items_can_be_tagged(crawler: Any, site: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import simindex
 from simindex.methods import issl, psm
-from simindex.planning import costs
+from simindex.planning import costs, measurement
 from simindex.planning.machine import Machine
 
 STEPS = replace(
@@ -165,7 +165,7 @@ def test_the_index_plans_by_its_machine(index_path: Path, monkeypatch: pytest.Mo
     methods = []
     for change in ({"scanned_ns": 1e6}, {"scanned_ns": 1e-9, "scanned_alone_ns": 1e-9}):
         changed = replace(STEPS, **change)  # type: ignore[arg-type]
-        monkeypatch.setattr("simindex.index.index.measure", lambda file, found=changed: found)
+        monkeypatch.setattr(measurement, "measure", lambda file, found=changed: found)
         with simindex.open(index_path, "c") as index:
             index.append(words)
             index.commit()

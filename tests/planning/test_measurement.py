@@ -99,7 +99,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine(
         levels=((1 << 10, ((8.0, 6.0), (16.0, 10.0))),), table_ns=20.0, measured=True
     )
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: found)
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: found)
     return found
 
 

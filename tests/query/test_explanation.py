@@ -143,7 +143,7 @@ def test_it_says_whose_constants_it_goes_by(
 ) -> None:
     assert not stored.explain(asked(1)).measured
     measured = Machine(measured=True)
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: measured)
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: measured)
     with simindex.open(stored.path) as tuned:
         tuned.tune()
         assert tuned.explain(asked(1)).measured

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from descriptors import open_files
 
 import simindex
 from simindex.errors import UnsupportedStorage
@@ -41,7 +42,7 @@ def test_failed_opening_gives_the_lock_back(
     for thread in threading.enumerate():  # of other tests, which close descriptors
         if thread.name == "simindex release":
             thread.join()
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = len(open_files())
 
     def taken(self: View, before: object) -> None:
         raise OSError(errno.EMFILE, "too many open files")
@@ -50,5 +51,5 @@ def test_failed_opening_gives_the_lock_back(
         patch.setattr(View, "_taken", taken)
         with pytest.raises(UnsupportedStorage, match="too many"):
             simindex.open(index_path, "w")
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(open_files()) == before
     simindex.open(index_path, "w").close()

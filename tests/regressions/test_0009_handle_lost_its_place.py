@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from descriptors import open_files
 
 import simindex
 from simindex import IndexOptions
@@ -55,13 +56,13 @@ def test_reader_of_an_overwritten_index_shares_nothing_with_the_new(
 
 def test_dropped_handle_gives_lock_and_descriptors_back(index_path: Path) -> None:
     gc.collect()
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = len(open_files())
     index = simindex.open(index_path, "c")
     index.append(ROWS)
     with pytest.warns(ResourceWarning, match="was dropped"):
         del index
         gc.collect()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert len(open_files()) == before
     with simindex.open(index_path, "w") as again:
         assert len(again) == len(ROWS)
 

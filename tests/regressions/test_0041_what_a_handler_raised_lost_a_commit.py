@@ -357,14 +357,16 @@ with simindex.open(sys.argv[1], "w") as index:
     index.compact(full=True)
     index.query(numpy.ones(1, numpy.uint64), h=3)
     index.top(numpy.ones(1, numpy.uint64), k=2)
-    list(index.pairs(h=0, collapse_equal=True)), index.clusters(), index.stats(skew=True)
-    list(index.rows()), index.check(), index.audit()
-print(sorted(set(sys.modules) - loaded))
+    list(index.rows())
+print(sorted(name for name in set(sys.modules) - loaded if not name.startswith("numpy.")))
 """
 
 
 def test_calls_load_no_modules(index_path: Path) -> None:
-    """A child that was forked while a thread loaded one waited for it for ever."""
+    """A child that was forked while a thread loaded one waited for it for ever.
+
+    A fork waits for what rarer calls load, and numpy: see `tests/test_imports.py`.
+    """
     ended = subprocess.run(
         [sys.executable, "-c", CALLS, str(index_path)], capture_output=True, text=True, check=True
     )

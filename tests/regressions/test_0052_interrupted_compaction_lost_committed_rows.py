@@ -183,7 +183,7 @@ def test_full_disk_gives_up_merges_for_good(
     """Also where the waiting for them is interrupted."""
     real = Committer.append
 
-    def full(committer: Committer, batch: simindex.Batch) -> Any:
+    def full(committer: Committer, batch: simindex.Batch, times: object = None) -> Any:
         monkeypatch.setattr(Committer, "append", real)
         raise simindex.errors.StorageFull("full")
 

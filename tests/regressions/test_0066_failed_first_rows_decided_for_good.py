@@ -97,7 +97,7 @@ def test_what_waits_for_a_commit_is_kept_beside_keys(
 ) -> None:
     """Such as the constants of the machine, here those of another one."""
     found = Machine(table_ns=20.0, measured=True)
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: found)
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: found)
     with simindex.open(index_path, "n") as index:
         index.tune(machine=True)
         index.delete(ids=[7])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from descriptors import open_files
 
 import simindex
 from simindex import Batch, IndexOptions
@@ -189,7 +190,7 @@ def test_tables_are_reused_and_given_up_with_their_commit(filled: Path) -> None:
         writer.commit()
         after = writer._current()
         assert all(a is b for a, b in zip(before.segments, after.segments, strict=True))
-        descriptors = len(list(Path("/proc/self/fd").iterdir()))
+        descriptors = len(open_files())
         watched = weakref.ref(before)
         maps = [weakref.ref(segment.envelope) for segment in before.segments]
         del before, after
@@ -198,7 +199,7 @@ def test_tables_are_reused_and_given_up_with_their_commit(filled: Path) -> None:
         gc.collect()
         assert watched() is None
         assert [found() for found in maps] == [None] * 4
-        assert len(list(Path("/proc/self/fd").iterdir())) == descriptors - 3 * FILES
+        assert len(open_files()) == descriptors - 3 * FILES
 
 
 def test_matches_keep_their_keys_after_compaction_and_closing(index_path: Path) -> None:

@@ -15,6 +15,8 @@ import oracle
 import pytest
 from benchmarks import limits
 
+from simindex.cli import COMMANDS
+
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
 
 
@@ -32,9 +34,9 @@ WITH_SCRIPT_FOLDER = {
 BENCH = """
 import sys
 import bench
-from simindex.index import index
+from simindex.planning import measurement
 from simindex.planning.machine import Machine
-index.measure = lambda file: Machine(measured=True)
+measurement.measure = lambda file: Machine(measured=True)
 sys.exit(bench.main(sys.argv[1:]))
 """
 """Tuning takes the constants of another machine, because each measurement takes ten seconds."""
@@ -109,6 +111,14 @@ def test_scale_measures_an_index_of_each_size(tmp_path: Path) -> None:
     assert all(one["rows"] == 30_000 and one["median"] > 0 for one in measured)
     assert "0.50 matches a query" in measured[1]["notes"]
     assert list((tmp_path / "made").iterdir()) == []
+
+
+def test_start_measures_every_command(tmp_path: Path) -> None:
+    _, measured = bench("start", "--repeat", "1", into=tmp_path / "a.json")
+    found = {one["workload"]: one for one in measured}
+    assert {f"start, {name}" for name in COMMANDS} <= set(found)
+    assert [one["engine"] for one in measured[:2]] == ["python", "numpy"]
+    assert all(one["median"] > 0 and one["unit"] == "ms" for one in measured)
 
 
 def test_what_is_within_a_limit_is_measured_with_its_memory(tmp_path: Path) -> None:
@@ -457,10 +467,10 @@ def test_formats_are_built_beside_what_bounds_them(tmp_path: Path) -> None:
     )
     told = {one["workload"]: (one["rows"], one["unit"]) for one in measured[::3]}
     assert told["html, one core to an index"] == (6000, "documents/s")
-    assert [one["unit"] for one in measured] == [
-        "documents/s", "documents/s", "times", "documents/s", "documents/s", "documents/s", "times"
-    ]
-    for built, bound, share in (measured[:3], measured[4:]):
+    assert told["html, all cores to an index"] == (6000, "documents/s")
+    rates = ["documents/s", "documents/s", "times"]
+    assert [one["unit"] for one in measured] == [*rates, *rates, "documents/s", *rates]
+    for built, bound, share in (measured[:3], measured[3:6], measured[7:]):
         assert share["median"] == pytest.approx(built["median"] / bound["median"])
 
 
@@ -697,7 +707,8 @@ def test_auto_grid_asks_all_exact_choices_and_slow_ones_less(
     import simindex
     from simindex.planning.machine import Machine
 
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine(measured=True))
+    found = Machine(measured=True)
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: found)
     stored = prepare(Corpus(60_000, 30_000, 1, h=8), tmp_path)
     batch = grid.questions(stored, 3)
     most = len(batch)

@@ -80,8 +80,8 @@ class GrowingModel(oracle.Model):
     fresh: int = 0
     changed: bool = False
 
-    def append(self, fingerprints: Any, names: Any) -> None:
-        super().append(fingerprints, names)
+    def append(self, fingerprints: Any, names: Any, came: int = 0) -> None:
+        super().append(fingerprints, names, came)
         self.changed |= len(fingerprints) > 0 or self.fresh > 0
         self.fresh = 0
 
@@ -90,7 +90,7 @@ class GrowingModel(oracle.Model):
         self.changed |= bool(names) or not self.keyed
 
     def add_one(self, words: tuple[int, ...], name: Any) -> None:
-        self.appended.append((words, name))
+        self.appended.append(oracle.Row(words, name, 0))
         self.fresh += 1
 
     def discard(self) -> None:
@@ -98,8 +98,7 @@ class GrowingModel(oracle.Model):
         self.fresh, self.changed = 0, False
 
     def near_fresh(self, query: Any, h: int) -> set[Answer]:
-        model = oracle.Model([oracle.Row(words, name, 0) for words, name in self.appended])
-        return set(model.query(query, h))
+        return set(oracle.Model(self.appended).query(query, h))
 
 
 class IngestMachine(IndexMachine):

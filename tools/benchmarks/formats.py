@@ -1,6 +1,6 @@
 """What people have, read into a committed index, beside what bounds it.
 
-    html      pages of a folder, on one core           resiliparse's extraction alone, of the same
+    html      pages of a folder, on one core and all   resiliparse's extraction alone, on one core
     wet       texts of an archive, .warc.wet.gz        the goal of 20,000 documents/s
     parquet   a column of texts                        word weights and fingerprints alone
 
@@ -45,8 +45,9 @@ def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measu
     pages = [] if options.data is None else sorted((options.data / "html").rglob("*.html"))
     if pages:
         folder = _folder(pages, directory / "pages")
-        spent = in_turn(watch, folder, directory, cores=1, bound="extract-pages")
-        measured += _told("html, one core", PAGES, spent, "of extraction alone")
+        for name, cores in (("html, one core", 1), ("html, all cores", len(machine.CORES))):
+            spent = in_turn(watch, folder, directory, cores=cores, bound="extract-pages")
+            measured += _told(name, PAGES, spent, "of extraction alone on one core")
     for name, path in given.items():
         spent = in_turn(
             watch, path, directory, cores=len(machine.CORES),

@@ -97,7 +97,7 @@ def seeds() -> list[bytes]:
         more = {
             "recipe": simindex.Recipe(ngram=2).to_bytes(),
             "machine": pack(Machine().to_dict()),
-            "audit": auditing.encode(auditing._NONE),
+            "audit": auditing.encode(auditing.of_nothing()),
         }
         head = cast(list[Any], unpack("head", records["head", b"head"][:-4]))
         for name, payload in more.items():

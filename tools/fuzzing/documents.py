@@ -21,7 +21,8 @@ from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
 from simindex.inputs import Intake, ReadOptions, decompressors, jsonl, read, table
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
+from simindex.simhash import recipe_bytes
 
 STDIN, KEYS, WORDS = "standard input", "list of keys", "list of stop words"
 
@@ -38,7 +39,7 @@ LIMITS = (
     (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
     (decompressors, "LARGE_WINDOW_BYTES", 1 << 11), (decompressors, "MAX_EXPANSION", 8),
     (delete, "MAX_KEY_BYTES", 64), (delete, "DELETED_AT_ONCE", 4),
-    (delete, "DELETED_LENGTH", 64), (recipes, "MOST_HEADER_BYTES", 512),
+    (delete, "DELETED_LENGTH", 64), (recipe_bytes, "MOST_HEADER_BYTES", 512),
 )
 """Others, for the same reason."""
 

@@ -32,7 +32,7 @@ from simindex.inputs import (
     table,
     warc,
 )
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 LIMIT_BYTES = 1 << 12
 """Of a record: small, so that small files reach it."""

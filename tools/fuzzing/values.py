@@ -37,7 +37,7 @@ def seeds() -> list[bytes]:
     head = Head(3, 40, 5, {f"{1:016x}-{2:08x}.rows": 7}, (Run(1, 2, 3, 4),), (), {"options": 9})
     found += [
         b"h" + head.encode(),
-        b"a" + audit.encode(audit._NONE),
+        b"a" + audit.encode(audit.of_nothing()),
         b"m" + bytes(msgpack.packb(Machine().to_dict())),
         b"o" + bytes(msgpack.packb(IndexOptions().to_dict())),
     ]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ import simindex
 from reliability import brute
 from reliability.brute import Answer, Rows, named
 from reliability.stages import (
+    DELETED,
+    FIRST,
+    FIRST_CAME,
     GATE,
     KEYED,
     KEYED_H,
@@ -42,6 +46,7 @@ from reliability.stages import (
     committed,
     discarded,
     keyed,
+    moment,
     ready,
     replacing,
     same,
@@ -117,7 +122,7 @@ ENDING = ("close", "__exit__")
 
 
 def _short(what: object) -> str:
-    if what is None or isinstance(what, (bool, int, float, str, tuple)):
+    if what is None or isinstance(what, (bool, int, float, str, tuple, datetime, timedelta)):
         return repr(what)
     if isinstance(what, (Batch, np.ndarray)):
         return f"<{len(what)}>" if getattr(what, "weights", None) is None else f"<{len(what)}, W>"
@@ -431,6 +436,33 @@ def _additions() -> Iterator[Call]:
                effect=without("key3", "key10"))
 
 
+def _expirations() -> Iterator[Call]:
+    """Rows go by their age: each part of the first ones came at a time of its own."""
+    def one(count: int, older_than: Any = None, states: tuple[str, ...] = (), *, more: int = 0
+            ) -> Call:
+        gone = [name for part in FIRST[:count] for name, _ in named(part)]
+        given = moment(FIRST_CAME[count - 1] + 1) if older_than is None else older_than
+        rows = len(gone) - len({*gone} & {*DELETED}) - more
+        return Call("expire", {"older_than": given}, on="aged", states=states,
+                    effect=without(*gone), answer=lambda found, _: ""
+                    if found == rows else f"{found} rows went away instead of {rows}")
+
+    yield one(1)
+    yield one(2)
+    for age in (timedelta(days=14_000), 14_000 * 86_400.0):
+        yield one(3, age)
+    for state in ("buffered", "spilled", "recent", "merging", "merged"):
+        yield one(2, states=(state,))
+    yield one(2, states=("deleting",), more=1)
+    yield one(2, states=("spilled", "expiring"), more=len(FIRST[0]) - 1)
+    for before in ((), ("spilled",), ("merging",)):
+        states = *before, "expiring"
+        yield Call("commit", on="aged", states=states, effect=committed)
+        yield Call("compact", {"full": True}, on="aged", states=states, effect=committed)
+    yield Call("discard", on="aged", states=("expiring",), effect=discarded)
+    yield Call("append", {"batch": LARGE}, on="aged", states=("expiring",), effect=adding(LARGE))
+
+
 def _ingests() -> Iterator[Call]:
     """Rows come and are looked for in one step."""
     def one(arguments: Mapping[str, Any], added: Batch = SMALL, *, on: str = "plain",
@@ -598,7 +630,8 @@ def _functions() -> Iterator[Call]:
 
 CALLS: tuple[Call, ...] = tuple(
     call for part in (
-        _questions, _questions_to_writers, _additions, _ingests, _beginnings, _admissions,
+        _questions, _questions_to_writers, _additions, _expirations, _ingests, _beginnings,
+        _admissions,
         _commits, _compactions, _ends, _openings, _functions,
     ) for call in part()
 )

@@ -46,7 +46,7 @@ LIMIT_BYTES = 256 << 20
 LIMIT_CPU_S, LIMIT_S = 10, 300.0
 """Of the processor, and by the clock: a machine may be busy with other things."""
 
-DAMAGED_SHAPES = ("plain", "keyed", "wide", "bytes", "many")
+DAMAGED_SHAPES = ("plain", "keyed", "aged", "wide", "bytes", "many")
 
 # -- damage ---------------------------------------------------------------------------------------
 

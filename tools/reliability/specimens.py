@@ -10,7 +10,9 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 import simindex
 from simindex import Batch, IndexOptions
+from simindex.storage.tables import times
 
 U64 = NDArray[np.uint64]
 
@@ -106,13 +109,25 @@ SHAPES: dict[str, dict[str, Any]] = {
     "keyed": {"keys": "str", "structures": ("psm", "bphs:G=3,g=1,r=1")},
     "wide": {"bits": 256, "structures": ("psm", "issl:w=8", "bphs:G=4,g=1")},
     "bytes": {"keys": "bytes", "bits": 128, "structures": ("psm",)},
+    "aged": {"times": True, "structures": ("psm", "bphs:G=2,g=1")},
     "many": {"structures": ("psm", "bphs:G=4,g=1", "issl")},
     "tiny": {"structures": ("psm", "bphs:G=2,g=1", "issl")},
 }
 
 SIZES = {"many": (24, 3, 8), "tiny": (2, 8, 64)}
 """Appends, rows of each, and `batch_rows`; of other shapes (4, 60, 400). "many" has so many records
-in its catalog that their tree has branches."""
+in its catalog that their tree has branches. Rows of the first append of "aged" have expired."""
+
+
+@contextmanager
+def at(seconds: int) -> Iterator[None]:
+    """Lets rows come so long after the beginning of 1970."""
+    changed: Any = times
+    before, changed.clock = times.clock, lambda: seconds
+    try:
+        yield
+    finally:
+        changed.clock = before
 
 
 def make(directory: Path, name: str, seed: int = 0) -> Specimen:
@@ -137,7 +152,8 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
                 if len(rows.words):  # near-duplicates and equal rows among others
                     words[:2] = _near(rng, rows.words[-2:], step % 3)
                 added = Rows(words, named(options.keys, 1000 * step, count))
-                index.append(batch(rng, added, keyed))
+                with at(1000 * (step + 1)):
+                    index.append(batch(rng, added, keyed))
                 index.commit()
                 rows = rows.plus(added)
                 if step == 1:
@@ -165,6 +181,10 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
                 index.delete(keys=doomed if keyed else None, ids=None if keyed else doomed)
                 index.commit()
                 rows = rows.without(set(doomed))
+                if options.times:
+                    index.expire(older_than=datetime.fromtimestamp(1500, UTC))
+                    index.commit()
+                    rows = rows.without(set(named(options.keys, 0, step_rows)))
         truths.append((rows, older))
     rows, older = truths[0]
     rng = np.random.default_rng(seed + 7)

@@ -17,6 +17,8 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from signal import SIGKILL
 from time import monotonic, sleep
@@ -29,10 +31,11 @@ from reliability.brute import Rows, named
 from reliability.wreck import wreck
 from simindex import Batch, IndexOptions, Recipe
 from simindex.index import deadline
-from simindex.index import index as index_module
+from simindex.planning import measurement
 from simindex.planning.machine import Machine
 from simindex.storage.files import removal
 from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.tables import times
 
 MERGE_THREAD = "simindex merge"
 """Name of the threads that merge."""
@@ -91,6 +94,8 @@ FIRST = (
     batch({7: value(4), 8: value(1, 0, 1, 2), 9: value(5), 10: value(6)}),
     batch({11: value(7), 12: value(2, 0), 13: value(8)}),
 )
+FIRST_CAME = (1000, 2000, 3000)
+"""When they did, where times are stored: in seconds since 1970, so that all else comes later."""
 DELETED = (6, 9)
 PENDING = batch({14: value(9)})
 
@@ -197,7 +202,7 @@ GATE = Gate()
 def ready() -> None:
     """Holds merges, and keeps `tune` from measuring the machine, for the rest of this process."""
     GATE.install()
-    changed: Any = index_module
+    changed: Any = measurement
     changed.measure = lambda file: Machine()
     removal.FREE_PAUSE_S = 0.0
 
@@ -205,13 +210,22 @@ def ready() -> None:
 # -- specimens -------------------------------------------------------------------------------------
 
 
-def _populated(path: Path, keys: bool) -> None:
+def moment(seconds: int) -> datetime:
+    """So long after the beginning of 1970."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _populated(path: Path, keys: bool, *, aged: bool = False) -> None:
     GATE.close()
     options, first = (KEYED, FIRST_KEYED) if keys else (PLAIN, FIRST)
-    with_rows = simindex.open(path, "n", options=options)
-    for rows in first:
+    with_rows = simindex.open(path, "n", options=replace(options, times=aged))
+    clock: Any = times.clock
+    changed: Any = times
+    for rows, came in zip(first, FIRST_CAME, strict=True):
+        changed.clock = partial(float, came)
         with_rows.append(rows)
         with_rows.commit()
+    changed.clock = clock
     if keys:
         with_rows.delete(keys=list(DELETED_KEYED))
     else:
@@ -262,8 +276,13 @@ def _keyed(path: Path) -> None:
     _populated(path, keys=True)
 
 
+def _aged(path: Path) -> None:
+    """As the plain one, with times."""
+    _populated(path, keys=False, aged=True)
+
+
 SPECIMENS: dict[str, Callable[[Path], None]] = {
-    "plain": _plain, "keyed": _keyed, "wrecked": _wrecked, "abandoned": _abandoned,
+    "plain": _plain, "keyed": _keyed, "aged": _aged, "wrecked": _wrecked, "abandoned": _abandoned,
     "empty": _empty, "nothing": _nothing,
 }
 
@@ -323,6 +342,11 @@ def _deleting(stage: Stage) -> Effect:
     return without(2, 13)
 
 
+def _expiring(stage: Stage) -> Effect:
+    stage.index.expire(older_than=moment(FIRST_CAME[1]))
+    return without(*(name for name, _ in named(FIRST[0])))
+
+
 def _recent(stage: Stage) -> Effect:
     rows = keyed(51) if stage.keys else ONE
     stage.index.seen_or_add(rows, h=1, commit_s=None)
@@ -364,6 +388,7 @@ def _tuned(stage: Stage) -> Effect:
 STATES: dict[str, Callable[[Stage], Effect]] = {
     "buffered": _buffered, "spilled": _spilled, "deleting": _deleting, "recent": _recent,
     "merging": _merging, "merged": _merged, "behind": _behind, "tuned": _tuned, "named": _named,
+    "expiring": _expiring,
 }
 """Of a handle when the call begins. Each returns what it does to the model."""
 

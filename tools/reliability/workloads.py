@@ -11,8 +11,8 @@ merges run during commits, as they do for users.
 
 from __future__ import annotations
 
+import os
 import random
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ import simindex
 from reliability.recorder import Recorder, record
 from reliability.steady import AtOnce
 from simindex import Batch, IndexOptions
-from simindex.index import index as index_module
 from simindex.index import settling
+from simindex.planning import measurement
 from simindex.planning.machine import Machine
 from simindex.storage.catalog.records import page_count
 from simindex.storage.files.locks import unlock
@@ -63,10 +63,8 @@ def deterministic(seed: int, *, threads: bool = False) -> Iterator[None]:
         mock.patch.object(releasing, "Thread", Thread if threads else AtOnce),
         mock.patch.object(settling, "IDLE_S", inf),
         mock.patch.object(writer, "STAGED_PAGES", 1),  # directories are stored ahead of them
-        mock.patch.object(index_module, "measure", lambda file: Machine()),
-        mock.patch.object(secrets, "token_hex", lambda size: chance.randbytes(size).hex()),
-        mock.patch.object(secrets, "token_bytes", chance.randbytes),
-        mock.patch.object(secrets, "randbits", chance.getrandbits),
+        mock.patch.object(measurement, "measure", lambda file: Machine()),
+        mock.patch.object(os, "urandom", chance.randbytes),
     ):
         yield
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,9 @@ from simindex.cli.app import program
 from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
-from simindex.records.reports import BackupReport
+
+if TYPE_CHECKING:
+    from simindex.records.reports import BackupReport
 
 
 @program.command()

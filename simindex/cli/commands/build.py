@@ -8,14 +8,13 @@ import time
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import simindex
 from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted, nothing_to_do, program
-from simindex.cli.building import NothingRead, Run, left_at
 from simindex.cli.choices import (
     NamedPath,
     Reading,
@@ -27,14 +26,12 @@ from simindex.cli.choices import (
     output_options,
     piped_input,
     structures_option,
+    times_option,
 )
 from simindex.cli.console import emit
-from simindex.cli.contents import Contents, Rows, Texts, require_no_recipe
 from simindex.cli.existing import CHOICES, Choice
-from simindex.cli.new_index import replacing
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
-from simindex.cli.pruning import Pruning
 from simindex.cli.recipes import (
     Learning,
     first_given,
@@ -49,13 +46,12 @@ from simindex.cli.recipes import (
 from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
-from simindex.index.first_texts import awaits_recipe
 from simindex.inputs import require_inputs
 from simindex.storage.files.refusals import LAST_COMMIT
-from simindex.storage.location import checked_call
-from simindex.writing.creation import require_place
-from simindex.writing.ownership import exists, require_nothing_else
-from simindex.writing.replacement import clear_up
+
+if TYPE_CHECKING:
+    from simindex.cli.contents import Contents
+    from simindex.cli.pruning import Pruning
 
 NO_TEXTS = (
     "texts cannot be added to it",
@@ -93,6 +89,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
     help="How many documents to collect in memory before a file of the index is written. "
     "Default: 1,048,576.",
 )
+@times_option
 @structures_option
 @distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
@@ -109,7 +106,7 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 def build(
     index_path: str, inputs: tuple[str, ...], append: bool,
     on_existing: Choice | None, prune: bool, overwrite: bool, commit_every: int,
-    batch_rows: int | None, structures: tuple[str, ...] | None, h: int | None,
+    batch_rows: int | None, times: bool, structures: tuple[str, ...] | None, h: int | None,
     key_secret: bytes | None, recipe_of: str | None, recipe_given: dict[str, Any],
     learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
@@ -119,6 +116,15 @@ def build(
     for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy, .hex, or the output
     of `simindex export` or `simindex fingerprint`.
     """
+    from simindex.cli.building import NothingRead, Run, left_at
+    from simindex.cli.contents import Rows, Texts, require_no_recipe
+    from simindex.cli.new_index import replacing
+    from simindex.cli.pruning import Pruning
+    from simindex.index.first_texts import awaits_recipe
+    from simindex.storage.location import checked_call
+    from simindex.writing.ownership import exists
+    from simindex.writing.replacement import clear_up
+
     started = time.perf_counter()
     if not inputs:
         inputs = piped_input("nothing to build from: give an INPUT after INDEX")
@@ -137,6 +143,8 @@ def build(
     if h is not None:
         recipe_given = {**recipe_given, "h": h}
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
+    if times:
+        options["times"] = True
     if structures is not None:
         options["structures"] = structures
     if key_secret is not None:
@@ -237,6 +245,10 @@ def build(
 
 def _require_free(path: Path, overwrite: bool) -> None:
     # Before any reading: learning tf-idf weights from the inputs can take long.
+    from simindex.storage.location import checked_call
+    from simindex.writing.creation import require_place
+    from simindex.writing.ownership import exists, require_nothing_else
+
     checked_call(path, "c", None)
     if not require_place(path):
         return

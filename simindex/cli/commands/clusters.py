@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import simindex
-from simindex.arrays import I64
 from simindex.cli.app import program
 from simindex.cli.choices import (
     Reading,
@@ -40,7 +38,10 @@ from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
 from simindex.outputs.columns import Schema, key_text, kind_of_keys
-from simindex.records.clusters import Clusters
+
+if TYPE_CHECKING:
+    from simindex.arrays import I64
+    from simindex.records.clusters import Clusters
 
 
 @program.command()
@@ -90,6 +91,8 @@ def clusters(
 
     INPUTs are those from which INDEX was built. Only --keep needs them.
     """
+    import numpy as np
+
     keep = _checked_keep(keep, listed, date_field, inputs)
     require_inputs(inputs)
     results.require_apart(inputs, index_path)
@@ -206,6 +209,8 @@ def _schema_of_verdicts(keys: Any) -> Schema:
 
 def _verdicts(found: Clusters, kept: I64, listed: str | None) -> Iterator[dict[str, Any]]:
     """What is kept and dropped, some documents at a time; only one of both if that is `listed`."""
+    import numpy as np
+
     chosen = found.standing_for(kept)
     keeps = kept == np.arange(len(kept))
     for number, some in enumerate(chosen.slices(LINES_AT_ONCE)):

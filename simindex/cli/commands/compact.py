@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,9 @@ from simindex.cli.choices import index_argument, output_options, structures_opti
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
 from simindex.cli.turn import Turn, wait_option
-from simindex.records.reports import IndexStats
+
+if TYPE_CHECKING:
+    from simindex.records.reports import IndexStats
 
 
 @program.command()

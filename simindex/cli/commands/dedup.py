@@ -28,7 +28,6 @@ import click
 
 from simindex.cli.apart import require_apart
 from simindex.cli.app import program
-from simindex.cli.batches import process_bytes
 from simindex.cli.choices import (
     NamedPath,
     Reading,
@@ -38,12 +37,8 @@ from simindex.cli.choices import (
     output_options,
 )
 from simindex.cli.console import count, duration, megabytes, say
-from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
-from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
 from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
-from simindex.cli.dedup.run import Run
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
-from simindex.cli.dedup.whole import Ranking
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
@@ -126,6 +121,12 @@ def dedup(
     again. The second run omits documents that INDEX has under the same key with the same
     fingerprint. With --mark it prints them, unmarked.
     """
+    from simindex.cli.batches import process_bytes
+    from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
+    from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
+    from simindex.cli.dedup.run import Run
+    from simindex.cli.dedup.whole import Ranking
+
     inputs = inputs or ("-",)
     require_inputs(inputs)
     require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))

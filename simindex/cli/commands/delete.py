@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
-import numpy as np
 
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, index_argument, output_options
@@ -22,7 +21,7 @@ from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidInput
 from simindex.inputs import ID_FIELDS
 from simindex.inputs.streams import Unreadable, lines, unmarked
-from simindex.records.batch import MAX_KEY_BYTES
+from simindex.options import MAX_KEY_BYTES
 
 DELETED_AT_ONCE, DELETED_LENGTH = 1 << 16, 1 << 23
 """Keys of a list that are held together, and their characters."""
@@ -51,6 +50,8 @@ def delete(
     Deletes all documents with the given keys or ids, in one commit. Exits with 1 if INDEX has none
     of them.
     """
+    import numpy as np
+
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
     with turn.open(index_path) as index:

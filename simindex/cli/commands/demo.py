@@ -30,13 +30,11 @@ from simindex.cli.choices import NamedPath, Reading, distance, json_option
 from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
 from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
-from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, prepare
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import ReadOptions
-from simindex.writing.ownership import exists
 
 SHOWN_PAIRS = 3
 CHANGE_LINES = 2
@@ -61,6 +59,8 @@ MOST_COMPARED = 300
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
 def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet: bool) -> None:
     """Show edited copies among the functions of Python's own library."""
+    from simindex.writing.ownership import exists
+
     root = sysconfig.get_path("stdlib") if path is None else path
     with tempfile.TemporaryDirectory(prefix="simindex-demo-") as folder:
         place = Path(folder) / "demo.sim" if keep is None else Path(keep)
@@ -145,6 +145,8 @@ class _Built:
 @contextmanager
 def _made(place: Path, recipe: Any) -> Iterator[Any]:
     """A new index, which is removed again if the block ends without a commit."""
+    from simindex.cli.new_index import NewIndex
+
     made = NewIndex.at(place, simindex.IndexOptions(keys="str", recipe=recipe))
     with ExitStack() as given_up:
         given_up.callback(made.removed)

@@ -21,15 +21,13 @@ from simindex.cli.choices import (
     verbose_option,
 )
 from simindex.cli.chunks import why_none
-from simindex.cli.commands.query import fingerprint_option, text_option, top_options
+from simindex.cli.commands.query import METHODS, fingerprint_option, text_option, top_options
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
 from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
-from simindex.planning import registry
-from simindex.query.explanation import Explanation, TopExplanation
 
 
 @program.command()
@@ -43,7 +41,7 @@ from simindex.query.explanation import Explanation, TopExplanation
 )
 @click.option(
     "--method", default="auto", show_default=True, help="How to search, as in `query`.",
-    shell_complete=suggested(registry.names),
+    shell_complete=suggested(lambda: METHODS),
 )
 @top_options
 @memory_option
@@ -65,7 +63,7 @@ def explain(
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
     with simindex.open(index_path, "r") as index:
         question = _question(index, texts, fingerprints)
-        found: Explanation | TopExplanation = (
+        found: simindex.Explanation | simindex.TopExplanation = (
             index.explain(question, h=h, recall=recall, method=method, memory=memory)
             if nearest is None else index.explain_top(question, **nearest)
         )
@@ -79,24 +77,24 @@ def explain(
             say(f"times are predicted for a usual machine: `simindex tune {index_path}` measures "
                 "this one")
         return
-    lines = _lines_of_top(found) if isinstance(found, TopExplanation) else _lines(found)
+    lines = _lines_of_top(found) if isinstance(found, simindex.TopExplanation) else _lines(found)
     for line in lines:
         click.echo("\t".join(line))
     if not quiet:
-        if isinstance(found, Explanation) and found.flips_from is not None:
+        if isinstance(found, simindex.Explanation) and found.flips_from is not None:
             say(f"the number of flips is judged by {found.flips_from}")
         whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
-        if isinstance(found, Explanation) and (told := compacted(found.compaction)) is not None:
+        if told := _compacted(found):
             say(f"segments: {told}")
-        within = f"within {found.h}; " if isinstance(found, Explanation) else ""
+        within = f"within {found.h}; " if isinstance(found, simindex.Explanation) else ""
         say(f"{within}{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
 
 
-def _for_users(found: Explanation | TopExplanation) -> Iterator[tuple[str, str]]:
+def _for_users(found: simindex.Explanation | simindex.TopExplanation) -> Iterator[tuple[str, str]]:
     rows = sum(one.rows for one in found.segments)
     compared = sum(one.rows_compared for one in found.segments)
     expected = sum(one.expected_rows for one in found.segments)
-    if isinstance(found, Explanation):
+    if isinstance(found, simindex.Explanation):
         yield "question", f"documents within {found.h} bits"
         yield "matches", f"{sum(one.matches for one in found.segments):,.0f}"
     else:
@@ -109,11 +107,15 @@ def _for_users(found: Explanation | TopExplanation) -> Iterator[tuple[str, str]]
         f"{duration(sum(one.seconds for one in found.segments))}, "
         f"{duration(sum(one.expected_s for one in found.segments))} were predicted"
     )
-    if isinstance(found, Explanation) and (told := compacted(found.compaction)) is not None:
+    if told := _compacted(found):
         yield "files", told
 
 
-def _lines(found: Explanation) -> Iterator[tuple[str, ...]]:
+def _compacted(found: simindex.Explanation | simindex.TopExplanation) -> str | None:
+    return compacted(found.compaction) if isinstance(found, simindex.Explanation) else None
+
+
+def _lines(found: simindex.Explanation) -> Iterator[tuple[str, ...]]:
     yield "segment", "rows", "method", "t", "k", "probes", "compared", "time", "matches"
     for one in found.segments:
         yield (
@@ -124,7 +126,7 @@ def _lines(found: Explanation) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _lines_of_top(found: TopExplanation) -> Iterator[tuple[str, ...]]:
+def _lines_of_top(found: simindex.TopExplanation) -> Iterator[tuple[str, ...]]:
     yield "segment", "rows", "method", "lists", "compared", "time", "otherwise"
     for one in found.segments:
         yield (

@@ -14,14 +14,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 import simindex
-from simindex.bits.hamming import to_hex
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
@@ -53,6 +50,10 @@ from simindex.cli.recipes import (
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
 from simindex.outputs.columns import as_json_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave out --recipe"
 
@@ -155,6 +156,8 @@ class _Printer:
 
     def print(self, chunk: list[Document], batch: Any) -> None:
         """What there is to say about a chunk of documents, in their order."""
+        from simindex.bits.hamming import to_hex
+
         self.fingerprints += len(batch)
         digits = to_hex(batch.rows)
         places = places_of_rows(len(chunk), batch.skipped)

@@ -12,18 +12,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
-from simindex.cli.choices import NamedPath, output_options, structures_option
+from simindex.cli.choices import NamedPath, output_options, structures_option, times_option
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.existing import CHOICES, Choice, kind_of_names
 from simindex.cli.merging import merge_behind_a_bar
-from simindex.cli.new_index import NewIndex
 from simindex.cli.progress import Progress
 from simindex.cli.questions import require_alike
 from simindex.cli.wording import with_remark
@@ -34,9 +32,10 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
-from simindex.index.origin import keep_origin, origin_of
-from simindex.writing.creation import require_place
-from simindex.writing.ownership import exists
+
+if TYPE_CHECKING:
+    from simindex.arrays import U32
+    from simindex.cli.new_index import NewIndex
 
 CHUNK_ROWS = 1 << 16
 
@@ -62,18 +61,26 @@ KINDS: dict[Any, str] = {
     "--renumber", is_flag=True,
     help="Give all rows new ids, in the order of the INDEXes. For indexes without keys.",
 )
+@times_option
 @structures_option
 @output_options
 def merge(
     index_paths: tuple[str, ...], output: str, on_existing: Choice | None, renumber: bool,
-    structures: tuple[str, ...] | None, as_json: bool, quiet: bool,
+    times: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool,
 ) -> None:
     """Create an index with the documents of several ones.
 
     The INDEXes stay as they are. They must have the same recipe and width, and name their documents
     in the same way, by keys or by ids. The new index has the recipe, the distance and the options
-    of the first one.
+    of the first one. Documents keep the time when they came; one of an INDEX that does not store
+    it comes now.
     """
+    from simindex.cli.new_index import NewIndex
+    from simindex.index.ages import append_aged
+    from simindex.index.origin import keep_origin, origin_of
+    from simindex.writing.creation import require_place
+    from simindex.writing.ownership import exists
+
     started = time.perf_counter()
     path = Path(output)
     if require_place(path) and exists(path):
@@ -97,6 +104,7 @@ def merge(
         options = indexes[0].options
         if structures is not None:
             options = replace(options, structures=structures)
+        options = replace(options, times=options.times or times)
         made = NewIndex.at(path, replace(options, recipe=indexes[0].recipe))
         try:
             with made.index as index, Progress(
@@ -104,8 +112,8 @@ def merge(
             ) as progress:
                 keep_origin(index, origin_of(indexes[0]))
                 done = 0
-                for batch, read in union.batches():
-                    index.append(batch)
+                for batch, came, read in union.batches():
+                    append_aged(index, batch, came)
                     done += read
                     progress.tell(done, rows)
                 with uninterrupted():
@@ -142,20 +150,25 @@ class _Union:
     left_out: int = 0
     """Rows of documents that another index has, too."""
 
-    def batches(self) -> Iterator[tuple[simindex.Batch, int]]:
-        """Batches to append, each with the number of rows that were read for it."""
+    def batches(self) -> Iterator[tuple[simindex.Batch, U32 | None, int]]:
+        """Batches to append, each with when its rows came, if that is known, and with the number
+        of rows that were read for it."""
+        from simindex.index.ages import aged_rows
+
         for place, index in enumerate(self.indexes):
-            for batch in index.rows(chunk_rows=CHUNK_ROWS):
+            for batch, came in aged_rows(index, CHUNK_ROWS):
                 if self.renumber:
-                    yield simindex.Batch(batch.rows, recipe=batch.recipe), len(batch)
+                    yield simindex.Batch(batch.rows, recipe=batch.recipe), came, len(batch)
                     continue
                 kept = self._kept(place, batch)
                 self.left_out += len(batch) - len(kept)
                 if len(kept):
-                    yield batch.take(kept), len(batch)
+                    yield batch.take(kept), None if came is None else came[kept], len(batch)
 
     def _kept(self, place: int, batch: simindex.Batch) -> Any:
         """int64: rows of a batch of one of the indexes that no other one has in their place."""
+        import numpy as np
+
         first = self.on_existing != "replace"
         others = range(place) if first else range(place + 1, len(self.indexes))
         names: Any = batch.ids if batch.keys is None else batch.keys

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
-import numpy as np
 
 import simindex
 from simindex.cli.app import program
@@ -22,7 +21,6 @@ from simindex.cli.console import cell, count, duration, say
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
 from simindex.outputs.columns import Schema, key_text, kind_of_keys
-from simindex.records.pairs import CollapsedPairs
 
 
 @program.command()
@@ -66,7 +64,7 @@ def pairs(
                 else:
                     write(columns)
             found += len(some)
-            if isinstance(some, CollapsedPairs):
+            if isinstance(some, simindex.CollapsedPairs):
                 found += len(some.groups)
         rows = len(index)
     if not quiet:
@@ -88,8 +86,10 @@ def _schema(keys: Any) -> Schema:
 
 def _columns(some: Any) -> Iterator[dict[str, Any]]:
     """What is written of a chunk, some rows at a time."""
+    import numpy as np
+
     parts = [(some.a, some.b, some.distance, some.keys())]
-    if isinstance(some, CollapsedPairs):
+    if isinstance(some, simindex.CollapsedPairs):
         groups = some.groups
         equal = np.zeros(len(groups), np.uint16)
         parts.append((groups.first, groups.row, equal, groups.keys()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,17 +12,10 @@ from simindex.cli.choices import distance, memory_option, output_options, verbos
 from simindex.cli.console import MEASURING, count, duration, emit, say
 from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import default_recipe
-from simindex.planning.forecast import (
-    BATCHES,
-    TOP_K,
-    TOP_MAX_ERROR,
-    Forecast,
-    SliceForecast,
-    forecast,
-    slice_forecast,
-)
 from simindex.planning.machine import Machine
-from simindex.planning.measurement import measure
+
+if TYPE_CHECKING:
+    from simindex.planning.forecast import Forecast, SliceForecast
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
 
@@ -66,6 +60,9 @@ def plan(
     (cold=). From 128 bits on it also adds the size of slice lists, the structure issl, and how long
     the search for the nearest takes with and without them.
     """
+    from simindex.planning.forecast import BATCHES, forecast, slice_forecast
+    from simindex.planning.measurement import measure
+
     h = default_recipe({"bits": bits}).h if h is None else h
     if measured and not quiet:
         say(MEASURING)
@@ -149,6 +146,8 @@ def _line(one: Forecast) -> tuple[str, ...]:
 
 def _lists(one: SliceForecast) -> str:
     """[ISSL] section 3."""
+    from simindex.planning.forecast import TOP_K, TOP_MAX_ERROR
+
     return (
         f"  {one.structure}: {one.slices} slices of {one.slice_bits} bits, "
         f"4 (n s + 2^w s + s) = {one.disk_bytes:,} bytes in {one.segments} "

@@ -7,26 +7,17 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-import numpy as np
 from click.core import ParameterSource
 
 import simindex
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
-from simindex.cli.batches import (
-    Answer,
-    Budget,
-    Questions,
-    allocations_within,
-    gathered,
-    near_in_parts,
-    nearest_in_parts,
-)
 from simindex.cli.choices import (
     NamedPath,
+    Option,
     Reading,
     collected,
     distance_option,
@@ -41,7 +32,6 @@ from simindex.cli.choices import (
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import cell, count, duration, say, spot_checked
-from simindex.cli.nearest import FEW, Unmatched
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
@@ -50,9 +40,16 @@ from simindex.cli.suggested import suggested
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
 from simindex.outputs.columns import Columns, Schema, as_json_line, key_text, kind_of_keys
-from simindex.planning import registry
-from simindex.records.matches import Match, Matches, TopMatches
-from simindex.records.reports import SpotCheck
+
+if TYPE_CHECKING:
+    from simindex.cli.batches import Answer, Questions
+    from simindex.records.reports import SpotCheck
+
+    Ask = Callable[..., Iterator[Answer]]
+
+
+METHODS = ("auto", "psm", "bphs", "issl", "scan")
+"""Those of the registry, which imports all of them."""
 
 
 def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) -> list[list[int]]:
@@ -67,9 +64,9 @@ def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) ->
     return fingerprints
 
 
-text_option = click.option("--text", "texts", multiple=True, help="A text to look up.")
+text_option: Option = click.option("--text", "texts", multiple=True, help="A text to look up.")
 
-fingerprint_option = click.option(
+fingerprint_option: Option = click.option(
     "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
     help="A fingerprint to look up, as `export` prints it.",
 )
@@ -118,7 +115,7 @@ def _is_given(name: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-top_options = collected(
+top_options: Option = collected(
     "nearest", _nearest,
     click.option(
         "--top", type=Count(), metavar="K",
@@ -172,8 +169,8 @@ That is None without --top. Options of the command that contradict it are a wron
 @threads_option
 @memory_option
 @click.option(
-    "--method", default="auto", show_default=True, shell_complete=suggested(registry.names),
-    help=f"How to search: {', '.join(registry.names())}, or the name of a structure.",
+    "--method", default="auto", show_default=True, shell_complete=suggested(lambda: METHODS),
+    help=f"How to search: {', '.join(METHODS)}, or the name of a structure.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -193,6 +190,11 @@ def query(
     row of another --index. Prints one line for each match: the query, the key (or id) of the match,
     and their distance, separated by tabs.
     """
+    import numpy as np
+
+    from simindex.cli.batches import near_in_parts, nearest_in_parts
+    from simindex.cli.nearest import FEW, Unmatched
+
     if listed and limit is not None:
         raise click.UsageError("--list prints no matches: leave out --limit")
     if not (inputs or texts or fingerprints or others):
@@ -319,18 +321,21 @@ def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
         raise click.UsageError(f"{index_path} is not an index: the INDEX comes before the inputs")
 
 
-Ask = Callable[..., Iterator[Answer]]
-
-
-def matched_queries(matches: Matches | TopMatches) -> Any:
+def matched_queries(matches: simindex.Matches | simindex.TopMatches) -> Any:
     """The numbers of the queries that have a match; they may repeat."""
-    return np.flatnonzero(matches.found) if isinstance(matches, TopMatches) else matches.query
+    import numpy as np
+
+    if isinstance(matches, simindex.TopMatches):
+        return np.flatnonzero(matches.found)
+    return matches.query
 
 
 def _answers(
     questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
 ) -> Generator[tuple[list[str], Any, Iterator[Answer]]]:
     """The names of some queries, these, and what is found for them."""
+    from simindex.cli.batches import Budget, allocations_within, gathered
+
     if limit is None:
         with allocations_within(None):
             for names, batch in questions:
@@ -348,7 +353,7 @@ def _schema(keys: Any, listed: str | None) -> Schema:
     return {"query": "text", "id": "uint64", "key": kind_of_keys(keys), "distance": "uint16"}
 
 
-def _columns(names: list[str], start: int, some: list[Match]) -> Columns:
+def _columns(names: list[str], start: int, some: list[simindex.Match]) -> Columns:
     """What is written of some matches of the queries from `start` on."""
     return {
         "query": [names[start + match.query] for match in some],
@@ -358,16 +363,16 @@ def _columns(names: list[str], start: int, some: list[Match]) -> Columns:
     }
 
 
-def _lines(names: list[str], start: int, some: list[Match]) -> Iterator[str]:
+def _lines(names: list[str], start: int, some: list[simindex.Match]) -> Iterator[str]:
     for match in some:
         yield f"{cell(names[start + match.query])}\t{_named(match)}\t{match.distance}"
 
 
-def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
+def _blocks(matches: simindex.Matches | simindex.TopMatches) -> Iterator[list[simindex.Match]]:
     """Some matches at a time. Of equal distance they are in the order of their keys: that of ids,
     which are drawn for keys, is another in each index.
     """
-    if isinstance(matches, TopMatches):
+    if isinstance(matches, simindex.TopMatches):
         remaining = iter(matches)
         while some := list(islice(remaining, LINES_AT_ONCE)):
             yield sorted(some, key=_by_key)
@@ -376,15 +381,15 @@ def _blocks(matches: Matches | TopMatches) -> Iterator[list[Match]]:
         yield sorted(matches[at : at + LINES_AT_ONCE], key=_by_key)
 
 
-def _by_key(match: Match) -> tuple[int, int, str, int]:
+def _by_key(match: simindex.Match) -> tuple[int, int, str, int]:
     return match.query, match.distance, key_text(match.key) or "", match.id
 
 
-def _named(match: Match) -> str:
+def _named(match: simindex.Match) -> str:
     key = key_text(match.key)
     return cell(match.id if key is None else key)
 
 
-def _nearest_line(name: str, match: Match) -> str:
+def _nearest_line(name: str, match: simindex.Match) -> str:
     found = {"id": match.id, "key": key_text(match.key), "distance": match.distance}
     return as_json_line({"query": name, "nearest": found})

@@ -6,7 +6,8 @@ By default in the words of the shell: rows, bytes, recall. --verbose adds those 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +15,10 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
-from simindex.index.first_texts import awaits_recipe
 from simindex.outputs.columns import encodable
-from simindex.records.reports import IndexStats, Skew
+
+if TYPE_CHECKING:
+    from simindex.records.reports import IndexStats, Skew
 
 
 @program.command()
@@ -36,6 +38,8 @@ def stats(
     index_path: str, skew: bool, metrics: bool, verbose: bool, as_json: bool, quiet: bool
 ) -> None:
     """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
+    from simindex.index.first_texts import awaits_recipe
+
     if metrics and (skew or verbose or as_json):
         raise click.UsageError("--metrics has a format of its own: leave out other options")
     with simindex.open(index_path, "r") as index:
@@ -56,7 +60,7 @@ def stats(
         _print_skew(held.skew)
 
 
-KEYS = {
+KEYS: dict[bool | str, str] = {
     False: "none: rows have ids alone", "str": "texts", "bytes": "bytes", True: "texts or bytes",
 }
 
@@ -71,6 +75,8 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
         "fingerprint": f"{held.bits} bits, of {_features(held.recipe)}",
     }
+    if held.oldest is not None:
+        table["oldest"] = _moment(held.oldest)
     if held.dead_rows:
         table["deleted"] = (
             f"{held.dead_rows:,}, whose space `simindex compact --full` frees"
@@ -107,6 +113,10 @@ def _features(recipe: dict[str, Any] | None) -> str:
     return f"{phrases}, {', '.join(others)}"
 
 
+def _moment(time: int) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _of_the_engine(held: IndexStats) -> dict[str, str]:
     table = {
         "path": shown(encodable(held.path)),
@@ -126,6 +136,8 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         "recipe": _inline(held.recipe),
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
+    if held.oldest is not None:
+        table["oldest"] = _moment(held.oldest)
     if (gain := compacted(held.compaction)) is not None:
         table["compaction"] = gain
     if held.audit is not None:

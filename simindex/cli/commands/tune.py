@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +17,11 @@ from simindex.cli.choices import distance_option, index_argument, output_options
 from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
 from simindex.cli.numbers import Count, Share
 from simindex.cli.turn import Turn, wait_option
-from simindex.planning.machine import CURVES, Curve, Machine
-from simindex.planning.question import check_options
-from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
+from simindex.options import AUDITED_RECALL, AUDITED_ROWS
+from simindex.planning.machine import CURVES, Machine
+
+if TYPE_CHECKING:
+    from simindex.planning.machine import Curve
 
 
 @program.command()
@@ -31,11 +34,11 @@ from simindex.query.audit import SAMPLE_ROWS, USUAL_RECALL, check_sample
 )
 @click.option(
     "--recall", type=Share(), metavar="SHARE",
-    help=f"With --audit: the recall of the queries. Default: {USUAL_RECALL:g}.",
+    help=f"With --audit: the recall of the queries. Default: {AUDITED_RECALL:g}.",
 )
 @click.option(
     "--sample", type=Count(1), metavar="ROWS",
-    help=f"With --audit: the number of rows to look up. Default: {SAMPLE_ROWS:,}.",
+    help=f"With --audit: the number of rows to look up. Default: {AUDITED_ROWS:,}.",
 )
 @wait_option
 @verbose_option
@@ -50,10 +53,13 @@ def tune(
     seconds, and twice as long on a busy machine, which it reports. With --audit it also measures
     and stores, for `stats`, which share of the near-duplicates queries find.
     """
+    from simindex.planning.question import check_options
+    from simindex.query.audit import check_sample
+
     if not audits and (recall is not None or sample is not None):
         raise click.UsageError("--recall and --sample say what is audited: give --audit, too")
-    recall = USUAL_RECALL if recall is None else recall
-    sample = SAMPLE_ROWS if sample is None else sample
+    recall = AUDITED_RECALL if recall is None else recall
+    sample = AUDITED_ROWS if sample is None else sample
     started = time.perf_counter()
     audit = None
     with turn.open(index_path) as index:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
-from simindex.arrays import I64
 from simindex.cli.dedup.ranks import Keep, keep_option
-from simindex.inputs import Document
-from simindex.records.clusters import Clusters
+
+if TYPE_CHECKING:
+    from simindex.arrays import I64
+    from simindex.inputs import Document
+    from simindex.records.clusters import Clusters
 
 REPRESENTATIVE = "representative"
 
@@ -41,6 +42,8 @@ def kept_option(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 def representatives(found: Clusters) -> I64:
     """int64 (n,): of each listed document the row of its representative."""
+    import numpy as np
+
     rows = np.argsort(found.id, kind="stable")
     place = np.searchsorted(found.id[rows], found.representative)
     return rows[place].astype(np.int64)
@@ -51,6 +54,8 @@ def by_rank(found: Clusters, ranks: Iterable[Any]) -> I64:
 
     None is the worst rank.
     """
+    import numpy as np
+
     bounds = np.flatnonzero(np.r_[True, found.cluster[1:] != found.cluster[:-1], True]).tolist()
     listed = list(ranks)
     best = np.empty(len(found), np.int64)

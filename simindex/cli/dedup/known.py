@@ -9,14 +9,16 @@ So a name that nobody gave stands for one record, and a second run finds the nam
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import simindex
-from simindex.cli.chunks import Buffer
 from simindex.cli.existing import own_name
-from simindex.pairs.deduplication import Stored
+
+if TYPE_CHECKING:
+    from simindex.cli.chunks import Buffer
+    from simindex.pairs.deduplication import Stored
 
 
 def named_apart(

@@ -19,15 +19,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simindex.cli.dedup.marks import AUDIT, AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.errors import InvalidOption
 from simindex.outputs.columns import Write
 from simindex.outputs.formats import Format
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DIGEST_BYTES = 16
 

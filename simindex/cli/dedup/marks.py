@@ -9,11 +9,13 @@ A mark is spliced into the line before the brace that ends it, so all else stays
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from simindex.inputs import Document
 from simindex.inputs.fields import MISSING, field_of
 from simindex.outputs.columns import Schema
+
+if TYPE_CHECKING:
+    from simindex.inputs import Document
 
 MARK = "near_duplicate_of"
 

@@ -15,16 +15,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import simindex
 from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted
-from simindex.cli.choices import Reading
 from simindex.cli.console import count, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
-from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -38,7 +36,11 @@ from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
-from simindex.inputs import Document
+
+if TYPE_CHECKING:
+    from simindex.cli.choices import Reading
+    from simindex.cli.progress import Progress
+    from simindex.inputs import Document
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""

@@ -22,17 +22,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from simindex.cli.console import count, say
 from simindex.inputs import BadRecord, Document, Intake
 from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.required_field import having, lacks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 POLICIES = ("first", "longest", "newest", "highest", "none")
 
@@ -102,6 +103,8 @@ class Keep:
 
     def order(self, documents: Sequence[Document]) -> NDArray[np.int64]:
         """int64 (n,): the documents by rank, best first."""
+        import numpy as np
+
         ranks = self.ranks()
         ranks.extend(map(self.rank_of, documents))
         return self.best_first(ranks, np.arange(len(documents), dtype=np.int64))
@@ -120,6 +123,8 @@ class Keep:
 
     def best_first(self, ranks: Any, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64 (n,): numbers of the `places` in `ranks`, best rank first, of equals in order."""
+        import numpy as np
+
         if self.policy == "highest":
             listed = places.tolist()
             # Stable also when it is reversed: of equals the first comes first.
@@ -201,6 +206,8 @@ def date(value: object) -> float | None:
     text = value.strip()
     try:
         if _OF_MAIL.fullmatch(text):
+            from email.utils import parsedate_to_datetime
+
             found = parsedate_to_datetime(text)
         else:
             found = datetime.fromisoformat(_WITH_SLASHES.sub(r"\1-\2-\3", text))

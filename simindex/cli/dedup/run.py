@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -33,12 +33,7 @@ from simindex.cli.chunks import (
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
 from simindex.cli.dedup.marks import Loss, audit_record, line_of, marked_line
-from simindex.cli.dedup.place import Place
-from simindex.cli.dedup.ranks import Keep
 from simindex.cli.dedup.shared_ids import SharedIds
-from simindex.cli.dedup.whole import Ranking
-from simindex.cli.progress import Progress
-from simindex.cli.short_texts import ShortTexts
 from simindex.inputs import ID_FIELDS, Document, Intake
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
@@ -49,6 +44,13 @@ from simindex.pairs.deduplication import (
     greedy,
     nearest_stored,
 )
+
+if TYPE_CHECKING:
+    from simindex.cli.dedup.place import Place
+    from simindex.cli.dedup.ranks import Keep
+    from simindex.cli.dedup.whole import Ranking
+    from simindex.cli.progress import Progress
+    from simindex.cli.short_texts import ShortTexts
 
 BUFFER_BYTES = 64 << 20
 """About so much text ends a buffer, too."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from simindex.cli.dedup.marks import Loss
-from simindex.inputs import Document
+if TYPE_CHECKING:
+    from simindex.cli.dedup.marks import Loss
+    from simindex.inputs import Document
 
 REMEMBERED = 1 << 16
 """Ids in memory at most, so that it does not grow with the input."""

@@ -18,12 +18,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 import simindex
-from simindex.arrays import I64, U16
 from simindex.cli.chunks import (
     Buffer,
     SkippedReport,
@@ -34,13 +33,16 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss
-from simindex.cli.dedup.ranks import Keep
-from simindex.cli.progress import Progress
-from simindex.cli.short_texts import ShortTexts
 from simindex.errors import InvalidInput
-from simindex.inputs import Document
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
+
+if TYPE_CHECKING:
+    from simindex.arrays import I64, U16
+    from simindex.cli.dedup.ranks import Keep
+    from simindex.cli.progress import Progress
+    from simindex.cli.short_texts import ShortTexts
+    from simindex.inputs import Document
 
 CHUNK_BYTES = 32 << 20
 

@@ -11,13 +11,15 @@ Invariants
    stored ahead of the commit that names their segment.
 4. A commit loses no row. Every row of a table that it drops, and every row that it appends, is in a
    table that it adds, or was deleted. The transaction counts this, and refuses a commit in which a
-   row is missing. Deleted rows are those of each table that tombstones were found to cover.
+   row is missing. Deleted rows are those of each table that tombstones were found to cover, or that
+   have expired.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import lmdb
 
@@ -54,14 +56,15 @@ class Edit:
     """What one commit changes, built up before the transaction begins."""
 
     def __init__(self, expected: bytes, head: Head, *, generation: int | None = None) -> None:
-        self.expected, self.before = expected, head
+        self.expected: bytes = expected
+        self.before: Head = head
         self.begun = False
         """Whether its commit has begun, which may succeed whatever is raised from then on."""
         later = head.generation + 1 if generation is None else generation
-        self.head = replace(head, generation=later)
+        self.head: Head = replace(head, generation=later)
         self.dead: dict[str | int, int] = {}
-        """Rows that tombstones cover of each table that is dropped: a segment, by its name, or a
-        pending run, by its number."""
+        """Deleted rows of each table that is dropped: a segment, by its name, or a pending run, by
+        its number."""
         self.deletions = 0
         """Ids or keys that it deletes."""
         self.withdrawn = 0
@@ -98,7 +101,8 @@ class Edit:
         """
         before, after = self.before, self.head
         expected = self.adopted
-        expected += _left(after.appended - before.appended, self.withdrawn, self.deletions > 0)
+        deleted = self.deletions > 0 or after.expired > before.expired
+        expected += _left(after.appended - before.appended, self.withdrawn, deleted)
         for name in before.segments.keys() - after.segments.keys():
             record = reading.segment(before, name)
             expected += self._living(name, record.rows, record.horizon)
@@ -133,14 +137,19 @@ class Edit:
     def _living(self, table: str | int, rows: int, horizon: int) -> int:
         """Rows of a dropped table that must be in a new one.
 
-        Nobody has deleted rows that no tombstone of a later commit concerns.
+        Nobody has deleted rows that no tombstone of a later commit concerns, where none expire.
         """
         later = any(run.horizon > horizon for run in self.before.tombstones)
-        return _left(rows, self.dead.get(table, 0), later or self.deletions > 0)
+        later |= self.deletions > 0 or self.head.expired > 0
+        return _left(rows, self.dead.get(table, 0), later)
 
     def add_rows(self, count: int) -> None:
         """Counts appended rows."""
         self.head = replace(self.head, appended=self.head.appended + count)
+
+    def set_times(self, latest: int, expired: int) -> None:
+        """Sets the last time of a row, and the time before which rows have expired."""
+        self.head = replace(self.head, latest=latest, expired=expired)
 
     def add_run(self, database: str, payload: bytes, rows: int) -> Run:
         """Adds a pending or tombstone run, as of this commit."""
@@ -258,7 +267,7 @@ class Catalog:
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self.path = environment.directory
+        self.path: Path = environment.directory
 
     def reading(self) -> InTransaction[Reading]:
         """One consistent view, for a `with` block; leave it soon."""

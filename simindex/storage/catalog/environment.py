@@ -48,12 +48,12 @@ class Environment:
 
     def __init__(self, directory: Path, *, writable: bool, create: bool) -> None:
         self.directory = directory
-        self.data = directory / "data.mdb"
-        self.place = Path(os.path.realpath(directory))
+        self.data: Path = directory / "data.mdb"
+        self.place: Path = Path(os.path.realpath(directory))
         """That a link on the way leads elsewhere later replaces nothing."""
         self.leases: set[ref[Any]] = set()
         """Of `leases`; also of some that were dropped."""
-        self.writable = writable
+        self.writable: bool = writable
         self._gate = RLock()  # a handle may be dropped, and closed, within any call
         self._active: set[ref[_Token]] = set()
         """Of the transactions in progress, and of any that an interrupt has left and that ended

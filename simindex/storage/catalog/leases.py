@@ -23,9 +23,6 @@ from weakref import ref
 
 import lmdb
 
-# Else numpy loads them at their first use, for which a child forked meanwhile would wait for ever.
-from numpy import ma, random  # noqa: F401
-
 from simindex.errors import ClosedIndex
 from simindex.storage.catalog.environment import Environment
 
@@ -82,7 +79,7 @@ class Lease:
     __slots__ = ("__weakref__", "environment")
 
     def __init__(self, environment: Environment) -> None:
-        self.environment = environment
+        self.environment: Environment = environment
         environment.leases.add(ref(self))
 
     def release(self) -> None:

@@ -10,7 +10,7 @@
                 of a header directory: little-endian uint32 first rows of PAGE_HEADERS headers; the
                 last page ends with the number of rows
     pending     key: run number, u8 big-endian. PENDING header | fingerprints | ids | key offsets |
-                key bytes | reservoir
+                key bytes | times | reservoir
     tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`. A long run is a file,
                 which the head names, and has no record here; see `deletionfile`
 
@@ -46,6 +46,7 @@ from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import owner_of
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.times import LAST_TIME
 
 MAX_COUNT = 1 << 63
 """More than there are commits, rows or bytes; what is added to it still fits 64 bits."""
@@ -59,7 +60,10 @@ ANY_HEADERS = 1 << 20
 PAGE_HEADERS = 1 << 15
 
 PENDING = Struct("<QIIQQ")
-"""Rows, words, whether there are keys, bytes of keys, bytes of the reservoir."""
+"""Rows, words, which columns there are (`KEYED`, `TIMED`), bytes of keys, bytes of the reservoir.
+"""
+
+KEYED, TIMED = 1, 2
 
 Pages = list[tuple[bytes, bytes]]
 """Keys and sealed values of the pages of some directories."""
@@ -96,13 +100,18 @@ class Head:
     pending: tuple[Run, ...] = ()
     tombstones: tuple[Run, ...] = ()
     values: dict[str, int] = field(default_factory=dict)
+    latest: int = 0
+    """The last time that a row was given; 0 in an index without times, as `expired`."""
+    expired: int = 0
+    """Rows of earlier times have expired."""
 
     def encode(self) -> bytes:
         """The head's payload."""
+        times = [self.latest, self.expired]
         return pack(
             [
                 1,
-                [self.generation, self.appended, self.next_run],
+                [self.generation, self.appended, self.next_run, *(times if any(times) else ())],
                 list(self.segments.items()),
                 [[r.number, r.rows, r.horizon, r.checksum] for r in self.pending],
                 [list(r if r.file else r[:4]) for r in self.tombstones],
@@ -115,7 +124,10 @@ class Head:
         """The head of a payload whose checksum held; `before`, of an earlier commit, saves time."""
         value = unpack("head", payload)
         try:
-            version, (generation, appended, next_run), segments, pending, tombstones, values = value
+            version, numbers, segments, pending, tombstones, values = value
+            generation, appended, next_run, latest, expired = (
+                numbers if len(numbers) == 5 else (*numbers, 0, 0)
+            )
             named, told = dict(segments), dict(values)
             if before is not None and named == before.segments:
                 named = before.segments
@@ -137,11 +149,15 @@ class Head:
                 or len(runs) > len({run.number for run in runs}) or len(files) > len(set(files))
             ):
                 raise ValueError("a name twice")
-            numbers = chain.from_iterable(run[:4] for run in runs)
-            counts(generation, appended, next_run, *named.values(), *told.values(), *numbers)
+            of_runs = chain.from_iterable(run[:4] for run in runs)
+            counts(*numbers, *named.values(), *told.values(), *of_runs)
+            if max(latest, expired) > LAST_TIME:
+                raise ValueError("no time")
             if generation >= LAST_GENERATION:
                 raise ValueError("a commit that is never reached")
-            return cls(generation, appended, next_run, named, waiting, deleted, told)
+            return cls(
+                generation, appended, next_run, named, waiting, deleted, told, latest, expired
+            )
         except (TypeError, ValueError) as error:
             if raised_by_a_handler(error):
                 raise
@@ -308,14 +324,22 @@ def encode_pending(table: Table, reservoir: Reservoir) -> bytes:
     if keys is not None:
         key_bytes = len(keys.data)
         parts += [keys.offsets.astype("<i8").tobytes(), keys.data.tobytes()]
+    if table.times is not None:
+        parts.append(table.times.astype("<u4").tobytes())
     header = PENDING.pack(
-        len(table), table.fingerprints.shape[1], keys is not None, key_bytes, len(sample)
+        len(table), table.fingerprints.shape[1],
+        _columns(keyed=keys is not None, timed=table.times is not None), key_bytes, len(sample),
     )
     return b"".join([header, *parts, sample])
 
 
+def _columns(*, keyed: bool, timed: bool) -> int:
+    return KEYED * keyed + TIMED * timed
+
+
 def decode_pending(
-    name: str, payload: bytes, *, rows: int, words: int, keyed: bool, horizon: int
+    name: str, payload: bytes, *, rows: int, words: int, keyed: bool, horizon: int,
+    timed: bool = False,
 ) -> tuple[Table, Reservoir]:
     """The table and the reservoir part of a payload whose checksum held.
 
@@ -324,11 +348,13 @@ def decode_pending(
     if len(payload) < PENDING.size:
         raise CorruptFile(f"the {name} ends too early", path=name)
     *found, key_bytes, sample_bytes = PENDING.unpack_from(payload)
-    if found != [rows, words, int(keyed)]:
+    if found != [rows, words, _columns(keyed=keyed, timed=timed)]:
         raise CorruptFile(f"the {name} is not the one that the head names", path=name)
     sizes = [8 * rows * words, 8 * rows]
     if keyed:
         sizes += [8 * (rows + 1), key_bytes]
+    if timed:
+        sizes.append(4 * rows)
     # Python integers do not wrap, so a forged count cannot fold back into range.
     *starts, end = accumulate(sizes, initial=PENDING.size)
     if end + sample_bytes != len(payload):
@@ -345,8 +371,9 @@ def decode_pending(
         keys.offsets[0] == 0 and keys.offsets[-1] == key_bytes and keys.within().all()
     ):
         raise CorruptFile(f"the {name} has keys that are out of bounds", path=name)
+    times = np.frombuffer(payload, "<u4", rows, starts[-1]) if timed else None
     table = Table(
-        name, fingerprints, ids, keys, horizon=horizon, header_bits=header_bits(rows)
+        name, fingerprints, ids, keys, horizon=horizon, header_bits=header_bits(rows), times=times
     )
     return table, Reservoir.decode(name, payload[end:], words)
 

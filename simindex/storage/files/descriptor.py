@@ -65,7 +65,7 @@ class Descriptor:
         numbers.extend(map(os.open, (path,), (flags | os.O_CLOEXEC,), (mode,)))
 
     # Invariant 3: Python looks up `__del__`, gets `close` from the property, and calls it.
-    __del__ = property(attrgetter("close"))
+    __del__: property = property(attrgetter("close"))
 
     def fileno(self) -> int:
         """The number of the descriptor, for calls that are made while this object is kept.

@@ -129,5 +129,5 @@ def _flush(fd: int) -> None:
     os.fsync(fd)
 
 
-system = System()
+system: System = System()
 """What all writing goes through; only tests replace it."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,7 +49,7 @@ class NewFile:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._path = directory / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
+        self._path = directory / f"{TEMPORARY_PREFIX}{os.urandom(8).hex()}"
         with no_space_told(self._path):
             self._file = disk.system.create(self._path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW)
         self._published = False

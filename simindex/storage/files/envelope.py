@@ -258,7 +258,8 @@ class Envelope:
         header = Header.read(path, page)
         if header.file_bytes != size:
             raise self._corrupt(f"has {size} bytes instead of {header.file_bytes}", size)
-        self.identity, self.read_compatible = header.identity, header.read_compatible
+        self.identity: Identity = header.identity
+        self.read_compatible: int = header.read_compatible
         self.file_bytes = size
         self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), header.checksum)
         self._table = header.table
@@ -304,7 +305,7 @@ class Envelope:
         ):
             raise self._corrupt("has a footer of another file", self.file_bytes - FOOTER.itemsize)
         self._checksums_crc = int(footer["checksums"])
-        self.footer_checksum = int(footer["checksum"])
+        self.footer_checksum: int = int(footer["checksum"])
 
     def section(self, kind: int, dtype: str) -> NDArray[Any] | None:
         """The section of that kind as a read-only array on the map, or None."""

@@ -58,9 +58,9 @@ class Layout:
             self.offsets.append(offset)
             offset += -(-section.size // PAGE_BYTES) * PAGE_BYTES
         self.checksum_offset = offset
-        self.chunks = [-(-section.size // CHUNK_BYTES) for section in sections]
+        self.chunks: list[int] = [-(-section.size // CHUNK_BYTES) for section in sections]
         """Of each section."""
-        self.file_bytes = offset + 4 * sum(self.chunks) + FOOTER.itemsize
+        self.file_bytes: int = offset + 4 * sum(self.chunks) + FOOTER.itemsize
 
 
 def header_page(identity: Identity, sections: Sequence[SectionSpec]) -> U8:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import socket
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -123,7 +122,7 @@ def is_lock(path: Path) -> bool:
 
 def _own_text() -> bytes:
     """What this process writes into a lock that it holds."""
-    return f"process {os.getpid()} on {socket.gethostname()}\n".encode(errors="replace")
+    return f"process {os.getpid()} on {os.uname().nodename}\n".encode(errors="replace")
 
 
 def _told_holder(text: bytes) -> str:

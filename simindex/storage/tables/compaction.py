@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simindex.arrays import I64, U8, U64
+from simindex.arrays import I64, U8, U32, U64
 from simindex.errors import CorruptFile
 from simindex.storage.files.verification import map_of, verified
 from simindex.storage.tables.deletions import Deletions
@@ -24,8 +24,8 @@ WINDOW_ROWS = 1 << 20
 Mask = U8 | None
 """Packed bits, 1 for the rows of a segment that are not deleted; None means all of them."""
 
-Block = tuple[U64, U64, KeyHeap | None]
-"""Fingerprints, ids and keys of some rows."""
+Block = tuple[U64, U64, KeyHeap | None, U32 | None]
+"""Fingerprints, ids, keys and times of some rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class MergedRows:
     key_bytes: int | None
     """Bytes of their keys; None where the index has no keys."""
     dead: tuple[int, ...]
-    """Rows of each input, in their order, that a tombstone covers."""
+    """Rows of each input, in their order, that are deleted."""
 
     def blocks(self) -> Iterator[Block]:
         """All rows, a window at a time; CorruptFile where rows of an input are out of order.
@@ -70,7 +70,7 @@ def merge(inputs: Sequence[Segment], tombstones: Deletions) -> MergedRows:
 
     Notes
     -----
-    Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where tombstones apply.
+    Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where deletions apply.
 
     Raises
     ------
@@ -197,9 +197,13 @@ def _block(segment: Segment, mask: Mask, start: int, stop: int) -> Block:
     rows = _rows_in(mask, start, stop)
     fingerprints, ids = segment.fingerprints[start:stop], segment.ids[start:stop]
     keys = None if segment.keys is None else segment.keys.slice(start, stop)
+    times = None if segment.times is None else segment.times[start:stop]
     if rows is None or len(rows) == stop - start:
-        return fingerprints, ids, keys
-    return fingerprints[rows], ids[rows], None if keys is None else keys.take(rows)
+        return fingerprints, ids, keys, times
+    return (
+        fingerprints[rows], ids[rows], None if keys is None else keys.take(rows),
+        None if times is None else times[rows],
+    )
 
 
 def _sorted_block(
@@ -216,5 +220,7 @@ def _sorted_block(
     ids = np.concatenate([part[1] for part in parts])
     heaps = [part[2] for part in parts if part[2] is not None]
     keys = KeyHeap.joined(heaps) if heaps else None
-    table = sort_table("", fingerprints, ids, keys, horizon=0)
-    return table.fingerprints, table.ids, table.keys
+    given = [part[3] for part in parts if part[3] is not None]
+    times = np.concatenate(given) if given else None
+    table = sort_table("", fingerprints, ids, keys, horizon=0, times=times)
+    return table.fingerprints, table.ids, table.keys, table.times

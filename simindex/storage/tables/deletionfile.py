@@ -12,8 +12,8 @@ made the file live. The file is mapped, and read as little as a look-up needs; s
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +48,7 @@ class DeletionFile:
 
 def write(folder: SegmentFolder, run: Tombstones, generation: int) -> DeletionFile:
     """Makes a durable file of a run; it is not part of the index until committed."""
-    file_id = secrets.randbits(64)
+    file_id = int.from_bytes(os.urandom(8), "little")
     name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.dead"
     columns: list[tuple[int, U64 | I64]] = [(IDS, run.id), (COMMITS, run.commit)]
     if run.keys is not None:

@@ -1,9 +1,10 @@
-"""All deletions of an index as of one commit: runs of tombstones, looked up one after the other.
+"""All deletions of an index as of one commit: runs of tombstones, and the time of those expired.
 
     runs       as the catalog stores them: few, and of growing sizes (`writing/policy`)
     a commit   adds a run, or puts one in the place of several; the other runs are shared with the
                deletions of the commit before it, decoded as they are
-    a row      is dead if a run has its name, of a later commit than its table's horizon
+    a row      is dead if a run has its name, of a later commit than its table's horizon; or if it
+               has a time before `expired`
 
 Nothing is merged to look something up, so a commit, and the first look after it, cost what the runs
 that changed cost. What was found out about a table is kept, and advanced by later deletions alone:
@@ -40,32 +41,43 @@ SAMPLE_BLOCKS, BLOCK_ROWS = 256, 16
 class Deletions:
     """Immutable; see the module."""
 
-    __slots__ = ("newest", "runs")
+    __slots__ = ("expired", "newest", "runs")
 
-    def __init__(self, runs: Sequence[Tombstones] = ()) -> None:
-        self.runs = tuple(runs)
-        self.newest = max((run.newest for run in self.runs), default=0)
+    def __init__(self, runs: Sequence[Tombstones] = (), expired: int = 0) -> None:
+        self.runs: tuple[Tombstones, ...] = tuple(runs)
+        self.expired: int = expired
+        self.newest: int = max((run.newest for run in self.runs), default=0)
         """The latest commit that deleted something; 0 where there is none."""
 
     def __len__(self) -> int:
         """How many are stored; a name that was deleted again may count again."""
         return sum(map(len, self.runs))
 
-    def and_later(self, run: Tombstones) -> Deletions:
+    def and_later(self, run: Tombstones, expired: int = 0) -> Deletions:
         """These, and those of a later commit."""
-        return Deletions((*self.runs, run)) if len(run) else self
+        if not len(run) and expired <= self.expired:
+            return self
+        runs = (*self.runs, run) if len(run) else self.runs
+        return Deletions(runs, max(self.expired, expired))
 
-    def later_than(self, horizon: int) -> bool:
-        """Whether any concerns a table of that horizon."""
-        return self.newest > horizon
+    def concerns(self, table: Table) -> bool:
+        """Whether rows of a table may be deleted."""
+        return self.newest > table.horizon or self.expires(table)
+
+    def expires(self, table: Table) -> bool:
+        """Whether rows of a table have expired."""
+        return self.expired > 0 and self.expired > table.oldest
 
     def concerning(self, horizon: int) -> int:
         """About how many concern a table of that horizon: those of all runs that have any."""
         return sum(len(run) for run in self.runs if run.newest > horizon)
 
-    def since(self, commit: int) -> Deletions:
-        """Those of later commits."""
-        return Deletions([run.since(commit) for run in self.runs if run.newest > commit])
+    def since(self, commit: int, expired: int = 0) -> Deletions:
+        """Those of later commits, and what has expired since it was only what `expired` says."""
+        return Deletions(
+            [run.since(commit) for run in self.runs if run.newest > commit],
+            self.expired if self.expired > expired else 0,
+        )
 
     def dead(self, table: Table, ids: U64, rows: I64) -> Bools:
         """Which of a table's rows, given with their ids, are deleted."""
@@ -75,29 +87,35 @@ class Deletions:
             for run in self.runs:
                 if run.newest > table.horizon:
                     dead |= run.killed(ids, table.keys, rows, horizon)
+        if len(ids) and self.expires(table):
+            assert table.times is not None
+            dead |= verified_at(table.times, rows) < self.expired
         return dead
 
     def dead_parts(self, table: Table) -> Iterator[tuple[int, Bools]]:
         """Which rows of a table are deleted, a part at a time, each with its first row.
 
-        Reads all ids. Nothing comes where no deletion concerns the table.
+        Reads all ids, if there are tombstones for them, and all times, if some have expired.
+        Nothing comes where no deletion concerns the table.
         """
-        if not self.later_than(table.horizon):
+        if not self.concerns(table):
             return
         concerning = self._for_all_of(table)
         filters = _filter(concerning)
+        times = table.times if self.expires(table) else None
         for start in range(0, len(table), READ_ROWS):
-            ids = verified(table.ids[start : start + READ_ROWS])
-            if filters is None:
-                yield start, concerning.dead(table, ids, np.arange(start, start + len(ids)))
-                continue
-            some = np.flatnonzero(filters[_filtered(ids)])
-            dead = np.zeros(len(ids), np.bool_)
-            dead[some] = concerning.dead(table, ids[some], some + start)
+            stop = min(start + READ_ROWS, len(table))
+            dead = np.zeros(stop - start, np.bool_)
+            if times is not None:
+                dead = verified(times[start:stop]) < self.expired
+            if concerning.runs:
+                ids = verified(table.ids[start:stop])
+                some = np.flatnonzero(~dead if filters is None else filters[_filtered(ids)])
+                dead[some] |= concerning.dead(table, ids[some], some + start)
             yield start, dead
 
     def _for_all_of(self, table: Table) -> Deletions:
-        """Those that concern a table: as one run, where that is quickly made."""
+        """The tombstones that concern a table: as one run, where that is quickly made."""
         runs = [run for run in self.runs if run.newest > table.horizon]
         if len(runs) > 1 and sum(map(len, runs)) <= len(table):
             return Deletions([Tombstones.merged(runs, keyed=runs[0].keyed)])
@@ -106,18 +124,34 @@ class Deletions:
     def live_bits(self, table: Table) -> U8 | None:
         """One bit a row, set unless it is deleted, packed; None if no deletion concerns the table.
         """
-        if not self.later_than(table.horizon):
+        if not self.concerns(table):
             return None
         parts = (np.packbits(~dead) for _, dead in self.dead_parts(table))
         return np.concatenate([np.empty(0, np.uint8), *parts])
 
     def count(self, table: Table) -> int:
-        """How many rows of a table are deleted. Reads all its ids."""
+        """How many rows of a table are deleted. Reads as `dead_parts`."""
         return sum(int(np.count_nonzero(dead)) for _, dead in self.dead_parts(table))
+
+    def live_before(self, table: Table, time: int) -> int:
+        """How many rows of a table are from before a time, and not deleted.
+
+        Reads all times of a table with such rows, and the ids of these.
+        """
+        if table.times is None or table.oldest >= time:
+            return 0
+        count = 0
+        for start in range(0, len(table), READ_ROWS):
+            times = verified(table.times[start : start + READ_ROWS])
+            rows = np.flatnonzero((times >= self.expired) & (times < time)) + start
+            if len(rows):
+                dead = self.dead(table, verified_at(table.ids, rows), rows)
+                count += len(rows) - int(np.count_nonzero(dead))
+        return count
 
     def alive(self, table: Table, start: int, stop: int) -> I64 | None:
         """Rows of a slice of a table that are not deleted, from 0 at `start`; None means all."""
-        if not self.later_than(table.horizon):
+        if not self.concerns(table):
             return None
         rows = np.arange(start, stop, dtype=np.int64)
         dead = self.dead(table, verified(table.ids[start:stop]), rows)
@@ -151,18 +185,20 @@ class DeadRows:
     bits: U8 | None
     """One a row, packed; None where no row is deleted."""
     count: int
+    expired: int = 0
+    """The time of the rows that have expired by then."""
 
     def advanced(self, table: Table, deletions: Deletions, commit: int) -> DeadRows:
         """As of a later commit, whose deletions these are. Reads all ids if there are new ones."""
-        new = deletions.since(max(self.commit, table.horizon))
-        if not new.runs:
-            return DeadRows(commit, self.bits, self.count)
+        new = deletions.since(max(self.commit, table.horizon), self.expired)
+        if not new.concerns(table):
+            return DeadRows(commit, self.bits, self.count, deletions.expired)
         bits = np.zeros(-(-len(table) // 8), np.uint8) if self.bits is None else self.bits.copy()
         for start, dead in new.dead_parts(table):
             if dead.any():
                 bits[start // 8 : (start + len(dead) + 7) // 8] |= np.packbits(dead)
         count = int(np.bitwise_count(bits).sum(dtype=np.int64))
-        return DeadRows(commit, bits if count else None, count)
+        return DeadRows(commit, bits if count else None, count, deletions.expired)
 
     def mask(self, rows: int) -> U8 | None:
         """A byte for each of so many rows; None where no row is deleted."""
@@ -205,6 +241,8 @@ class Sampled:
         for run in deletions.runs:
             if run.newest > since and self._may_have(run):
                 dead = dead | Deletions([run]).dead(table, self.ids, self.rows)
+        if deletions.expires(table):
+            dead = dead | Deletions((), deletions.expired).dead(table, self.ids, self.rows)
         return Sampled(commit, self.ids, self.rows, dead)
 
     def _may_have(self, run: Tombstones) -> bool:

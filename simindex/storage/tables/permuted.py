@@ -156,7 +156,8 @@ class PermutedTables(Structure):
         damage: CorruptFile | None = None,
     ) -> None:
         super().__init__(record, envelope, damage)
-        self.design, self._load = design, load
+        self.design: BlockDesign = design
+        self._load = load
         self.checked: dict[tuple[int, ...], list[_native.CheckedPermuted]] = {}
         """By the flips of each table, what the kernel takes; kept by `methods.bphs`."""
 

@@ -74,5 +74,7 @@ class SegmentFolder:
     keyed: bool
     """Whether rows have keys."""
     verify: Verify = "lazy"
+    timed: bool = False
+    """Whether rows have times."""
     missing_ok: bool = False
     """Whether a structure without its file is opened as a damaged one."""

@@ -4,6 +4,7 @@
                2 ids           uint64 (n,)
                3 key offsets   int64 (n + 1,)     only in an index with keys
                4 key bytes     uint8
+               8 times         uint32 (n + 1,)    only in an index with times; see `times`
                5 description   msgpack: the index's options, and of a merged segment the names of
                                those it was merged from, for rebuilding a catalog
 
@@ -13,7 +14,7 @@ commit after those its rows are from, which made it live, or a later one if it i
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,11 +25,13 @@ from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, require_named
 from simindex.storage.tables.table import Table
+from simindex.storage.tables.times import LAST_TIME, TIMES
 
 IDS, KEY_OFFSETS, KEY_BYTES = 2, 3, 4
 
@@ -43,6 +46,8 @@ class SegmentWriter:
     ----------
     rows, key_bytes : int
         How many there will be, exactly; key_bytes is None in an index without keys.
+    timed : bool
+        Whether rows have times.
     """
 
     def __init__(
@@ -56,9 +61,10 @@ class SegmentWriter:
         rows: int,
         key_bytes: int | None,
         description: bytes,
+        timed: bool = False,
     ) -> None:
-        file_id = secrets.randbits(64)
-        self.name = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
+        file_id = int.from_bytes(os.urandom(8), "little")
+        self.name: str = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
         sections = [
             SectionSpec(FINGERPRINTS, bits // 8, rows),
             SectionSpec(IDS, 8, rows),
@@ -67,6 +73,9 @@ class SegmentWriter:
         if key_bytes is not None:
             sections.append(SectionSpec(KEY_OFFSETS, 8, rows + 1))
             sections.append(SectionSpec(KEY_BYTES, 1, key_bytes))
+        self._times_place, self._oldest = len(sections) if timed else None, LAST_TIME
+        if timed:
+            sections.append(SectionSpec(TIMES, 4, rows + 1))
         self._rows, self._horizon = rows, horizon
         self._keyed, self._key_end = key_bytes is not None, 0
         self._file = NewFile(directory)
@@ -86,7 +95,9 @@ class SegmentWriter:
     def __exit__(self, *raised: object) -> None:
         self._file.__exit__(*raised)
 
-    def write(self, fingerprints: U64, ids: U64, keys: KeyHeap | None) -> None:
+    def write(
+        self, fingerprints: U64, ids: U64, keys: KeyHeap | None, times: U32 | None = None
+    ) -> None:
         """Appends rows, which must not sort before those written already."""
         self._envelope.write(0, fingerprints)
         self._envelope.write(1, ids)
@@ -94,9 +105,14 @@ class SegmentWriter:
             self._envelope.write(3, keys.offsets[1:] - keys.offsets[0] + self._key_end)
             self._envelope.write(4, keys.data)
             self._key_end += len(keys.data)
+        if self._times_place is not None and times is not None and len(times):
+            self._envelope.write(self._times_place, times)
+            self._oldest = min(self._oldest, int(times.min()))
 
     def finish(self) -> SegmentRecord:
         """Makes the file durable under its name; it is not part of the index until committed."""
+        if self._times_place is not None:
+            self._envelope.write(self._times_place, np.array([self._oldest], "<u4"))
         _, checksum = self._envelope.finish(self.name)
         return SegmentRecord(
             self.name, self._rows, self._horizon, self._envelope.file_bytes, checksum,
@@ -107,7 +123,7 @@ class SegmentWriter:
 class Segment(Table):
     """A segment file as a table on its memory map."""
 
-    __slots__ = ("envelope", "record")
+    __slots__ = ("_stored_oldest", "envelope", "record")
 
     def __init__(self, envelope: Envelope, record: SegmentRecord, load: Loader) -> None:
         identity = envelope.identity
@@ -119,7 +135,10 @@ class Segment(Table):
         if fingerprints is None or ids is None or (offsets is None) != (data is None):
             raise CorruptFile(f"{envelope.path} has no such section", path=envelope.path)
         keys = None if offsets is None or data is None else KeyHeap(offsets, data)
+        times = envelope.section(TIMES, "<u4")
         agree = len(fingerprints) == len(ids) == identity.rows
+        if times is not None:
+            agree &= len(times) == identity.rows + 1
         if keys is not None:
             agree &= len(keys.offsets) == identity.rows + 1
             agree &= int(keys.offsets[-1]) == len(keys.data)
@@ -135,8 +154,15 @@ class Segment(Table):
             horizon=record.horizon,
             header_bits=record.header_bits,
             load_directory=load,
+            times=None if times is None else times[:-1],
         )
-        self.envelope, self.record = envelope, record
+        self._stored_oldest = None if times is None else times[-1:]
+        self.envelope: Envelope = envelope
+        self.record: SegmentRecord = record
+
+    def _least_time(self) -> int:
+        stored = self._stored_oldest
+        return LAST_TIME if stored is None else int(verified(stored)[0])
 
 
 def open_segment(
@@ -145,8 +171,8 @@ def open_segment(
     """Maps the segment a catalog record names, once file and record agree.
 
     Raises FileNotFoundError when the file is gone, which a reader meets when a compaction has just
-    replaced it, and CorruptFile when it is another file than the record's, or has keys where
-    `folder.keyed` says that rows of the index have none, or the other way round.
+    replaced it, and CorruptFile when it is another file than the record's, or has keys or times
+    where `folder` says that rows of the index have none, or the other way round.
     """
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
@@ -155,6 +181,12 @@ def open_segment(
     segment = Segment(envelope, record, load_directory)
     if (segment.keys is not None) != folder.keyed:
         has, options = ("no keys", "some") if folder.keyed else ("keys", "none")
+        raise CorruptFile(
+            f"{envelope.path} has {has}, but the options of the index say {options}",
+            path=envelope.path,
+        )
+    if (segment.times is not None) != folder.timed:
+        has, options = ("no times", "some") if folder.timed else ("times", "none")
         raise CorruptFile(
             f"{envelope.path} has {has}, but the options of the index say {options}",
             path=envelope.path,

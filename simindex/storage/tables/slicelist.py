@@ -210,7 +210,9 @@ class SliceLists(Structure):
         damage: CorruptFile | None = None,
     ) -> None:
         super().__init__(record, envelope, damage)
-        self.design, self.width, self.slices = design, design.width, design.slices
+        self.design: SliceDesign = design
+        self.width: int = design.width
+        self.slices: int = design.slices
         self.checked: _native.CheckedSlices | None = None
         """What the searching kernels take; kept by `methods.issl`."""
 

@@ -43,7 +43,8 @@ class SortedRows:
         header_bits: int,
         load_directory: Callable[[], U32 | None] | None = None,
     ) -> None:
-        self.fingerprints, self.header_bits = fingerprints, header_bits
+        self.fingerprints: U64 = fingerprints
+        self.header_bits: int = header_bits
         self._load = load_directory
         self._directory: U32 | None = None
         self._lock = Lock()

@@ -8,7 +8,7 @@ The name is `<stem of the segment>-<file id's low half, 8 hex>.<kind>`.
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -52,9 +52,10 @@ class Structure:
     def __init__(
         self, record: StructureRecord, envelope: Envelope | None, damage: CorruptFile | None = None
     ) -> None:
-        self.record, self.damage = record, damage
+        self.record: StructureRecord = record
+        self.damage: CorruptFile | None = damage
         self._envelope = envelope
-        self.path = None if envelope is None else envelope.path
+        self.path: str | None = None if envelope is None else envelope.path
         """Of the file; None if it could not be opened."""
 
     @property
@@ -80,7 +81,7 @@ def new_structure(
     The description is written. No file stays unless the writer is finished under the name.
     """
     description: bytes = msgpack.packb([structure, segment.name, segment.footer_checksum])
-    file_id = secrets.randbits(64)
+    file_id = int.from_bytes(os.urandom(8), "little")
     identity = Identity(
         folder.index, file_id, generation, segment.horizon, segment.rows, folder.bits
     )

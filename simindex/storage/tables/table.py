@@ -3,6 +3,7 @@
     fingerprints (n, W)   sorted by word 0; rows with an equal word 0 are in order of age
     ids          (n,)     in the same order
     keys                  an optional heap: offsets (n + 1,) into bytes, in the same order
+    times        (n,)     when each came, optional, in the same order; see `times`
     directory    (2^t+1,) first row of each header, the top t bits of word 0
 
 A pending batch and a segment file are both tables; a method need not know which it searches.
@@ -22,6 +23,7 @@ from simindex.storage.files.verification import section_of
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import RowsById
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.times import LAST_TIME
 
 if TYPE_CHECKING:
     from simindex.storage.tables.permuted import PermutedTables
@@ -32,7 +34,8 @@ class Table(SortedRows):
     """One sorted run of rows, table 0 of whatever else was built over them."""
 
     __slots__ = (
-        "_checked", "by_id", "horizon", "ids", "keys", "name", "slices", "structures",
+        "_checked", "_oldest", "by_id", "horizon", "ids", "keys", "name", "slices", "structures",
+        "times",
     )
 
     def __init__(
@@ -45,14 +48,29 @@ class Table(SortedRows):
         horizon: int,
         header_bits: int,
         load_directory: Callable[[], U32 | None] | None = None,
+        times: U32 | None = None,
     ) -> None:
         super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
-        self.name, self.horizon = name, horizon
-        self.ids, self.keys = ids, keys
-        self.by_id = RowsById(ids)
+        self.name: str = name
+        self.horizon: int = horizon
+        self.ids: U64 = ids
+        self.keys: KeyHeap | None = keys
+        self.times: U32 | None = times
+        self._oldest: int | None = None
+        self.by_id: RowsById = RowsById(ids)
         self.structures: Mapping[str, PermutedTables] = {}
         self.slices: SliceLists | None = None
         self._checked: _native.CheckedTable | None = None
+
+    @property
+    def oldest(self) -> int:
+        """The least of the times, `LAST_TIME` where there are none."""
+        if self._oldest is None:
+            self._oldest = self._least_time()
+        return self._oldest
+
+    def _least_time(self) -> int:
+        return int(self.times.min()) if self.times is not None and len(self) else LAST_TIME
 
     @property
     def checked(self) -> _native.CheckedTable:
@@ -66,10 +84,11 @@ class Table(SortedRows):
 
 
 def sort_table(
-    name: str, fingerprints: U64, ids: U64, keys: KeyHeap | None, *, horizon: int
+    name: str, fingerprints: U64, ids: U64, keys: KeyHeap | None, *, horizon: int,
+    times: U32 | None = None,
 ) -> Table:
     """A table of rows in any order; equal first words keep their order. O(n) radix sort."""
-    if fingerprints.shape[1] == 1 and keys is None:
+    if fingerprints.shape[1] == 1 and keys is None and times is None:
         words, sorted_ids = _native.sort_pairs(np.ascontiguousarray(fingerprints[:, 0]), ids)
         rows = words[:, None]
     else:
@@ -77,8 +96,10 @@ def sort_table(
         rows = _native.take_rows(fingerprints, order)
         sorted_ids = ids[order]
         keys = None if keys is None else keys.take(order)
+        times = None if times is None else times[order]
     return Table(
-        name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows))
+        name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows)),
+        times=times,
     )
 
 

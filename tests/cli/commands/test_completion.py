@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 
-from simindex.cli import program
+from simindex.cli import COMMANDS, program
 from simindex.inputs import formats as inputs
 from simindex.outputs import formats as outputs
 
@@ -33,7 +33,7 @@ def offered(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("", sorted(program.commands)), ("que", ["query"]), ("nothing", []),
+        ("", sorted(COMMANDS)), ("que", ["query"]), ("nothing", []),
         ("build i.sim --weight", ["--weighting"]), ("pairs --out", ["--output", "--out"]),
         ("build i.sim --unit ", ["word", "char"]), ("build i.sim x --unit w", ["word"]),
         ("build i.sim --on-existing ", ["replace", "skip", "error"]),
@@ -51,9 +51,9 @@ def test_what_is_offered(line: str, found: list[str]) -> None:
     assert offered(line) == found
 
 
-@pytest.mark.parametrize("name", sorted(program.commands))
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_every_command_is_offered(name: str) -> None:
-    for parameter in program.commands[name].params:
+    for parameter in program.every_command()[name].params:
         for option in (*parameter.opts, *parameter.secondary_opts):
             if option.startswith("--"):
                 assert option in offered(f"{name} {option}")

@@ -26,9 +26,10 @@ def test_tune_prints_and_stores_the_machine(
     """Small tables stand for the machine's, and are measured once."""
     from simindex.planning import measurement
 
+    measure = measurement.measure
     monkeypatch.setattr(
-        "simindex.index.index.measure",
-        cache(lambda file: measurement.measure(file, level_rows=(300, 5_000, 40_000))),
+        measurement, "measure",
+        cache(lambda file: measure(file, level_rows=(300, 5_000, 40_000))),
     )
     printed = run("tune", built)
     assert "read a second" in printed.stdout and "delta_r_ns" not in printed.stdout

@@ -52,7 +52,7 @@ def write_golden(directory: Path) -> SegmentRecord:
 
 @pytest.fixture
 def rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(segment_module.secrets, "randbits", lambda bits: FILE_ID)
+    monkeypatch.setattr(segment_module.os, "urandom", lambda size: FILE_ID.to_bytes(size, "little"))
     record = write_golden(tmp_path)
     assert record.name == NAME
     return tmp_path

@@ -139,7 +139,7 @@ def test_pending_rows_and_other_segments_have_none(tmp_path: Path, index_path: P
 def test_every_query_goes_on_by_other_methods(
     index_path: Path, structures: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.index.index.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
     made = fill(index_path, structures, 900)
     with simindex.open(index_path, "w") as index:
         model = oracle.Model()
