@@ -10,7 +10,7 @@
 #if SIMINDEX_X86
 #include <nmmintrin.h>
 #define SIMINDEX_CRC_INSTRUCTION 1
-#define SIMINDEX_TARGET_CRC __attribute__((target("sse4.2")))
+#define SIMINDEX_TARGET_CRC __attribute__((target("sse4.2,crc32")))
 #define SIMINDEX_CRC_8 _mm_crc32_u64
 #define SIMINDEX_CRC_1 _mm_crc32_u8
 #elif defined(__ARM_FEATURE_CRC32)
