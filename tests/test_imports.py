@@ -122,6 +122,7 @@ def test_type_checkers_are_told_what_is_imported() -> None:
     assert sorted(declared()) == sorted(NAMES)
 
 
+@pytest.mark.slow
 def test_each_name_is_found_first_and_in_any_order() -> None:
     for name in ("Index", "repair", "hamming", "IndexOptions", "__version__"):
         assert "simindex" in printed(f"import simindex; print('simindex', simindex.{name})")
@@ -130,6 +131,7 @@ def test_each_name_is_found_first_and_in_any_order() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_name_stays_what_it_is_once_all_modules_are_imported() -> None:
     """`repair` is a function, and a folder that other modules import from."""
     names = [
@@ -167,6 +169,7 @@ def test_unknown_name_is_an_attribute_error_with_a_suggestion() -> None:
     )
 
 
+@pytest.mark.slow
 def test_values_are_pickled_where_nothing_was_used_before() -> None:
     """Also the first name that a process asks for may be asked for by pickle."""
     data = printed(
@@ -189,6 +192,7 @@ def test_threads_that_ask_at_once_get_the_same() -> None:
 
 
 @pytest.mark.parametrize("slow", ["simindex.index.index", "simindex.index.handle", "numpy.ma"])
+@pytest.mark.slow
 def test_a_fork_waits_for_what_another_thread_imports(slow: str) -> None:
     """A child has no such thread, and would wait for it for ever."""
     code = """

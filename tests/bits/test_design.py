@@ -92,6 +92,7 @@ def finds_all(design: BlockDesign, h: int, flips: tuple[int, ...]) -> bool:
 
 
 @given(design=designs(), data=st.data())
+@pytest.mark.slow
 def test_a_permutation_is_undone_and_keeps_distances(design, data):
     words = design.bits // 64
     rows = data.draw(hnp.arrays(np.uint64, (data.draw(st.integers(0, 5)), words)))

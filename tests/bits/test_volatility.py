@@ -64,6 +64,7 @@ def test_near_pairs_make_a_rising_table(kind: str, rows: int, share: float) -> N
 
 
 @pytest.mark.parametrize("distance", [1, 3, 8])
+@pytest.mark.slow
 def test_random_pairs_expect_the_distance_they_are_given(distance: int) -> None:
     weights = np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32)
     found = from_random_pairs(weights, distance=distance)

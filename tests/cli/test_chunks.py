@@ -54,6 +54,7 @@ def test_the_next_item_is_made_while_one_is_worked_on_and_no_more() -> None:
     read.close()
 
 
+@pytest.mark.slow
 def test_signal_that_the_wait_does_not_see_ends_it() -> None:
     """One that comes just before the main thread waits; here another thread gets it meanwhile."""
     ended = threading.Event()

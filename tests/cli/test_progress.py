@@ -84,6 +84,7 @@ def test_a_known_total_gives_percent_and_time_left(terminal: Shown) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+@pytest.mark.slow
 def test_what_is_done_of_files_is_known_by_their_bytes(
     terminal: Shown, tmp_path: Path, name: str
 ) -> None:

@@ -46,6 +46,7 @@ def test_texts_have_the_fingerprints_of_the_package(text: str, f: int) -> None:
 
 
 @given(FEATURES, st.sampled_from([None, of_sha512, as_number]), st.sampled_from([64, 128]))
+@pytest.mark.slow
 def test_features_have_the_fingerprints_of_the_package(
     features: list[Any], hashfunc: Any, f: int
 ) -> None:
@@ -102,6 +103,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS, st.sampled_from([8, 64, 128]), st.integers(0, 2), st.sampled_from([2, 4096]))
+@pytest.mark.slow
 def test_an_index_answers_as_a_set_does(
     operations: list[tuple[str, str, int]], f: int, k: int, recent: int
 ) -> None:

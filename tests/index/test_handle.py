@@ -191,6 +191,7 @@ threading.Thread(target=held, daemon=True).start()
 
 
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise KeyError", "1 / 0"])
+@pytest.mark.slow
 def test_a_process_that_ends_commits_what_its_writers_hold(index_path: Path, end: str) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", LEFT_OPEN.format(end=end), str(index_path)],
@@ -209,6 +210,7 @@ def test_a_process_that_ends_commits_what_its_writers_hold(index_path: Path, end
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.slow
 def test_a_process_of_multiprocessing_commits_too(index_path: Path, method: str) -> None:
     """It ends without what `atexit` calls."""
     context = multiprocessing.get_context(method)

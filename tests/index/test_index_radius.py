@@ -72,6 +72,7 @@ def made(path: Path, recipe: Recipe | None) -> Iterator[Index]:
 
 @settings(deadline=None, max_examples=5)
 @given(h=st.integers(0, 12))
+@pytest.mark.slow
 def test_without_h_every_call_answers_as_with_the_radius_of_the_recipe(h: int) -> None:
     """Another radius answers otherwise, so the answers tell which was used."""
     answers = []

@@ -47,6 +47,7 @@ def test_an_origin_is_stored_once_and_with_a_commit(
             require_usable("origin", b"relative", index.options)
 
 
+@pytest.mark.slow
 def test_a_name_leads_to_one_file_from_the_origin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

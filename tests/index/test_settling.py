@@ -107,6 +107,7 @@ def test_idle_writer_merges_until_few_segments_are_left(
     assert left_over(index_path) == []
 
 
+@pytest.mark.slow
 def test_writer_that_is_not_idle_leaves_merges_to_commits(
     index: simindex.Index, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +242,7 @@ def test_writer_that_committed_nothing_leaves_at_once(index_path: Path, gate: Ga
     assert gate.begun == 0
 
 
+@pytest.mark.slow
 def test_the_log_tells_what_a_writer_that_leaves_waits_for(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -65,6 +65,7 @@ def test_other_columns_are_read_where_they_are_needed(
     st.none() | st.text("aé", max_size=3) | st.just("b" * 200),
 ), max_size=8))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.slow
 def test_plain_rows_are_read_as_others_are(
     tmp_path: Path, take: Take, rows: list[tuple[str | None, str | None]]
 ) -> None:

@@ -89,6 +89,7 @@ def test_the_first_line_tells_it(head: bytes, lines: bool, table: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.hex"])
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

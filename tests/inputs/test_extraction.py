@@ -154,6 +154,7 @@ def test_the_first_bad_record_is_raised_after_what_is_before_it(tmp_path: Path) 
 @pytest.mark.parametrize(("word", "how"), [
     ("ends", "signal 9"), ("exits", "exit code 3"), ("no memory", "exit code 1"),
 ])
+@pytest.mark.slow
 def test_a_page_on_which_the_process_ends_is_a_bad_record(
     tmp_path: Path, take: Take, word: str, how: str
 ) -> None:
@@ -239,6 +240,7 @@ for document in read([sys.argv[1]]):
 
 
 @pytest.mark.usefixtures("stand_in")
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
     pages = [page("it begins"), page("it sleeps"), page("it sleeps")]
     folder = folder_of(tmp_path / "pages", pages)

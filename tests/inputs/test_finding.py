@@ -175,6 +175,7 @@ FILES = [f"{folder}/{name}" for folder in NAMES for name in ("x.txt", "y.md", "z
     include=st.sampled_from([(), ("*.txt",), ("b/*",)]),
     exclude=st.sampled_from([(), ("b",), ("x*",), ("a/*",)]),
 )
+@pytest.mark.slow
 def test_what_a_search_of_every_input_finds_comes_once(
     tmp_path_factory: pytest.TempPathFactory, files: set[str], links: dict[str, str],
     inputs: list[str], include: tuple[str, ...], exclude: tuple[str, ...],

@@ -54,6 +54,7 @@ VALUES = st.recursive(
     records=st.lists(st.fixed_dictionaries({"text": st.text(max_size=9), "x": VALUES}), max_size=5),
     indent=st.sampled_from([None, 1]), escaped=st.booleans(), chunk=st.integers(1, 40),
 )
+@pytest.mark.slow
 def test_elements_are_those_that_json_reads(
     tmp_path_factory: pytest.TempPathFactory, records: list[Any], indent: int | None,
     escaped: bool, chunk: int,

@@ -51,6 +51,7 @@ def documents_of(data: bytes, intake: Intake, limit: int = 1 << 20) -> list[Docu
     st.booleans(),
     st.booleans(),
 )
+@pytest.mark.slow
 def test_every_good_record_is_read_and_every_bad_one_counted_at_its_line(
     records: list[tuple[str, Any]], end: bytes, marked: bool, ended: bool
 ) -> None:

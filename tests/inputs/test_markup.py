@@ -89,6 +89,7 @@ def test_characters_are_those_of_the_page(
         ("<p>" + "x" * (1 << 22), f"longer than {1 << 21} bytes"),
     ],
 )
+@pytest.mark.slow
 def test_a_page_that_would_take_too_long_is_refused(
     tmp_path: Path, take: Take, page: str, reason: str, html: str
 ) -> None:

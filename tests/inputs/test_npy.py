@@ -27,6 +27,7 @@ def saved(array: Any) -> bytes:
 
 @pytest.mark.parametrize("shape", [(0,), (1,), (70_000,), (3, 1), (40_000, 2), (5, 64), (0, 3)])
 @pytest.mark.parametrize("squeezed", [False, True])
+@pytest.mark.slow
 def test_rows_come_as_they_stand_in_the_array(
     tmp_path: Path, shape: tuple[int, ...], squeezed: bool
 ) -> None:

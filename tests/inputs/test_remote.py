@@ -108,6 +108,7 @@ def test_folders_and_patterns(memory: Callable[[str, bytes], str], take: Take) -
         expanded(["memory://folder/*.csv"])
 
 
+@pytest.mark.slow
 def test_files_of_a_web_server_are_read(
     served: tuple[Path, str], take: Take, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_files_of_a_web_server_are_read(
     assert bad == [] and len(documents) == 8 and "A link" in documents[-1].text
 
 
+@pytest.mark.slow
 def test_an_answer_that_breaks_off_is_a_bad_record(take: Take) -> None:
     class Short(_Quiet):
         def do_GET(self) -> None:
@@ -145,6 +147,7 @@ def test_damage_is_a_bad_record(memory: Callable[[str, bytes], str], take: Take)
     assert texts(documents) == TEXTS and len(bad) == 1 and "truncated" in bad[0]
 
 
+@pytest.mark.slow
 def test_what_is_not_there_is_named(served: tuple[Path, str]) -> None:
     for path in ("memory://none.txt", f"{served[1]}/none.txt"):
         with pytest.raises(InvalidInput, match=r"none\.txt: no such file or folder") as caught:

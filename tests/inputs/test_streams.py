@@ -114,6 +114,7 @@ def test_damage_is_a_bad_record_and_never_another_text(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.slow
 def test_a_bomb_is_refused_at_bounded_memory(tmp_path: Path, take: Take, suffix: str) -> None:
     path = tmp_path / f"bomb.jsonl{suffix}"
     if suffix == ".gz":

@@ -123,6 +123,7 @@ def test_a_long_record_with_a_wrong_checksum_is_no_document(
     assert len(bad) == 1 and "incorrect data check" in bad[0]
 
 
+@pytest.mark.slow
 def test_what_was_read_is_given_free_at_once(tmp_path: Path, take: Take) -> None:
     """An error that refers to a reader, and it to the error, keeps its buffers for long."""
     member = bytearray(gzipped(WET[0]))
@@ -146,6 +147,7 @@ def test_a_damaged_first_member_costs_one_record(tmp_path: Path, take: Take) -> 
     assert len(bad) == 1 and bad[0].startswith("a.warc.gz:1: damaged compressed data")
 
 
+@pytest.mark.slow
 def test_a_record_of_gigabytes_is_skipped_at_bounded_memory(tmp_path: Path, take: Take) -> None:
     made = zlib.compressobj(6, zlib.DEFLATED, 31)
     size = 200 << 20
@@ -186,6 +188,7 @@ def test_many_empty_lines_behind_a_record_are_passed_over(tmp_path: Path, take: 
     assert texts(tmp_path / "a.wet", data, take) == (TEXTS[:2], [])
 
 
+@pytest.mark.slow
 def test_records_that_each_claim_to_be_long_take_no_long_time(tmp_path: Path, take: Take) -> None:
     claims = b"WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 900000\r\n\r\n" * 20_000
     start = time.perf_counter()

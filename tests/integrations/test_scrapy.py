@@ -48,6 +48,7 @@ def batch_keys(index: simindex.Index) -> list[str]:
     return [str(key) for batch in index.rows() for key in batch.keys or ()]
 
 
+@pytest.mark.slow
 def test_a_second_crawl_keeps_the_same_pages(crawler: Any, site: Any) -> None:
     """A page that is fetched again is no duplicate of itself."""
     first, again = crawler.run(**SETTINGS), crawler.run(**SETTINGS)
@@ -57,6 +58,7 @@ def test_a_second_crawl_keeps_the_same_pages(crawler: Any, site: Any) -> None:
     assert "simindex/items/new" not in again.stats
 
 
+@pytest.mark.slow
 def test_texts_that_are_old_are_forgotten(crawler: Any) -> None:
     """A new index has times if there is an age at which texts go."""
     path, settings = crawler.folder / "pages.sim", {**SETTINGS, "SIMINDEX_EXPIRE_S": 3600}
@@ -74,6 +76,7 @@ def test_texts_that_are_old_are_forgotten(crawler: Any) -> None:
         assert "old" not in index
 
 
+@pytest.mark.slow
 def test_an_index_without_times_forgets_nothing(crawler: Any) -> None:
     crawler.run(**SETTINGS)
     done = crawler.run(**SETTINGS, SIMINDEX_EXPIRE_S=3600)
@@ -81,6 +84,7 @@ def test_an_index_without_times_forgets_nothing(crawler: Any) -> None:
     assert "simindex/items/new" not in done.stats
 
 
+@pytest.mark.slow
 def test_items_can_be_tagged(crawler: Any, site: Any) -> None:
     done = crawler.run(**SETTINGS, SIMINDEX_ITEM_ACTION="tag")
     assert len(done.items) == len(site.paths)
@@ -92,6 +96,7 @@ def test_items_can_be_tagged(crawler: Any, site: Any) -> None:
         assert 0 <= told["distance"] <= 7
 
 
+@pytest.mark.slow
 def test_responses_can_be_tagged_or_dropped(crawler: Any, site: Any) -> None:
     pytest.importorskip("resiliparse", reason="the extra web is not installed")
     options = {"SIMINDEX_PATH": "pages.sim", "DOWNLOADER_MIDDLEWARES": MIDDLEWARE}
@@ -103,6 +108,7 @@ def test_responses_can_be_tagged_or_dropped(crawler: Any, site: Any) -> None:
     assert len(dropped.items) == len(site.paths) - len(site.prints)
 
 
+@pytest.mark.slow
 def test_a_page_and_its_item_have_an_index_each(crawler: Any, site: Any) -> None:
     pytest.importorskip("resiliparse", reason="the extra web is not installed")
     done = crawler.run(
@@ -112,6 +118,7 @@ def test_a_page_and_its_item_have_an_index_each(crawler: Any, site: Any) -> None
     assert (crawler.folder / "responses.sim").is_dir() and (crawler.folder / "pages.sim").is_dir()
 
 
+@pytest.mark.slow
 def test_a_killed_crawl_loses_nothing_that_was_committed(crawler: Any, site: Any) -> None:
     """Killed in the middle and run again, it keeps each text once."""
     site.delay_s = 0.05
@@ -139,6 +146,7 @@ PART = 20
 """Pages asked for until the crawl is killed."""
 
 
+@pytest.mark.slow
 def test_items_of_other_kinds_pass(crawler: Any, site: Any) -> None:
     done = crawler.run(**SETTINGS, SIMINDEX_TEXT_FIELD="summary")
     assert len(done.items) == len(site.paths)
@@ -155,6 +163,7 @@ def test_items_of_other_kinds_pass(crawler: Any, site: Any) -> None:
         ("SIMINDEX_RECIPE", '{"bits": 63}', "bits"),
     ],
 )
+@pytest.mark.slow
 def test_a_wrong_setting_ends_the_crawl_before_it_begins(
     crawler: Any, site: Any, setting: str, value: str, said: str
 ) -> None:
@@ -165,6 +174,7 @@ def test_a_wrong_setting_ends_the_crawl_before_it_begins(
     assert not (crawler.folder / "pages.sim").exists()
 
 
+@pytest.mark.slow
 def test_a_recipe_of_its_own_is_stored(crawler: Any, site: Any) -> None:
     done = crawler.run(**SETTINGS, SIMINDEX_RECIPE={"bits": 128, "weighting": "binary"})
     assert len(done.items) == len(site.paths) - len(site.prints)
@@ -174,6 +184,7 @@ def test_a_recipe_of_its_own_is_stored(crawler: Any, site: Any) -> None:
     assert "SIMINDEX_RECIPE is not the recipe of pages.sim" in other.log and other.items == []
 
 
+@pytest.mark.slow
 def test_two_crawls_take_turns(crawler: Any, site: Any) -> None:
     with simindex.open(crawler.folder / "pages.sim", "c"):
         locked = crawler.run(**SETTINGS)
@@ -181,6 +192,7 @@ def test_two_crawls_take_turns(crawler: Any, site: Any) -> None:
     assert crawler.run(**SETTINGS, SIMINDEX_WAIT_S=5).stats["simindex/rows"] > 0
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [one for one in sys.modules if one.startswith(("scrapy", "simindex.integrations"))]:
         monkeypatch.delitem(sys.modules, name)
@@ -190,6 +202,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         import simindex.integrations.scrapy  # noqa: F401
 
 
+@pytest.mark.slow
 def test_components_of_a_process_share_an_index(tmp_path: Path) -> None:
     pytest.importorskip("scrapy", reason="scrapy is not installed")
     from scrapy.exceptions import DropItem

@@ -120,6 +120,7 @@ def test_top_is_that_of_the_paper(width, words, max_error, n, flips, level):
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_top_of_any_table(data):
     width = data.draw(st.sampled_from([8, 16]))
     words = data.draw(st.integers(1, 3))
@@ -157,6 +158,7 @@ def test_with_all_errors_the_score_is_the_distance(width, words, level):
     )
 
 
+@pytest.mark.slow
 def test_results_depend_on_neither_threads_nor_company():
     """Nor on groups of queries, of which the second begins when the first has filled its memory."""
     rng = np.random.default_rng(11)
@@ -265,6 +267,7 @@ def test_rows_that_only_the_last_slice_looked_at_finds(h, max_error):
     assert distance.tolist() == [h] * 50
 
 
+@pytest.mark.slow
 def test_a_million_equal_rows_are_each_found_once():
     rows = np.full((1_000_000, 2), 5, np.uint64)
     starts, numbers = slice_lists(rows, 16)

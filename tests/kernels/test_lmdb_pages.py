@@ -241,6 +241,7 @@ def files(path: Path, rng: random.Random, commits: int) -> Iterator[bytes]:
     env.close()
 
 
+@pytest.mark.slow
 def test_what_lmdb_writes_is_sound(tmp_path: Path) -> None:
     """Counts, order, free pages and the commit they are of, at every commit of random ones."""
     deep = 0
@@ -306,6 +307,7 @@ def test_damaged_pages_are_found_as_a_second_walk_finds_them(grown: bytes) -> No
     assert 250 < found < 800, "some damage is in what nobody reads"
 
 
+@pytest.mark.slow
 def test_what_the_verifier_of_lmdb_finds_is_found(grown: bytes, tmp_path: Path) -> None:
     """It does not mind separators that are not between the keys, nor nodes that overlap."""
     verify = pytest.importorskip("lmdb.verify")

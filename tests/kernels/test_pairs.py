@@ -97,6 +97,7 @@ def test_large_groups_are_cut_further(words, level, rng):
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_blocks_of_any_widths(data):
     words = data.draw(st.sampled_from([1, 1, 2, 5, 64]))
     n = data.draw(st.integers(0, 60))

@@ -64,6 +64,7 @@ def equal(found: tuple[U32, U32], expected: tuple[U32, U32]) -> bool:
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("bits", WIDTHS)
 @pytest.mark.parametrize("n", [0, 1, 300])
+@pytest.mark.slow
 def test_lists_are_those_of_a_stable_sort(bits: int, width: int, n: int) -> None:
     for shape in SHAPES:
         rows = shaped(shape, n, bits // 64, seed=bits + n)
@@ -73,6 +74,7 @@ def test_lists_are_those_of_a_stable_sort(bits: int, width: int, n: int) -> None
 
 @pytest.mark.parametrize("width", [8, 16])
 @pytest.mark.parametrize("block_rows", [1, 999, 4096])
+@pytest.mark.slow
 def test_blocks_and_threads_change_nothing(width: int, block_rows: int) -> None:
     for shape in SHAPES:
         rows = shaped(shape, 5000, 6)
@@ -112,6 +114,7 @@ def test_some_slices_are_those_of_all(
     assert np.array_equal(part, numbers[number, begin : begin + size])
 
 
+@pytest.mark.slow
 def test_a_builder_outlives_its_name_and_keeps_its_rows() -> None:
     rows = shaped("uniform", 3000, 4)
     expected = expected_lists(rows, 16)

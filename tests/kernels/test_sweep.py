@@ -149,6 +149,7 @@ def test_partitions_can_be_swept_one_after_the_other(level: int, words: int, bit
 
 @levels
 @pytest.mark.parametrize("bits", [6, 10, 12, 14])
+@pytest.mark.slow
 def test_probes_that_share_buckets_are_swept(level: int, bits: int) -> None:
     # 2,000 to 12 rows under a header, and from 3 to 800 probes.
     rows = random_rows(150_000)

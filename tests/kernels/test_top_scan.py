@@ -101,6 +101,7 @@ def test_tables_of_any_length(n: int, words: int, level: int) -> None:
     threads=st.integers(1, 3), level=st.integers(0, len(LEVELS) - 1),
 )  # fmt: skip
 @settings(deadline=None, max_examples=150)
+@pytest.mark.slow
 def test_hot_templates_and_documents_of_many_rows(
     seed: int, n: int, m: int, words: int, k: int, documents: int, templates: int, share: float,
     deleted: float | None, threads: int, level: int,

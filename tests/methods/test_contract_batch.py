@@ -146,6 +146,7 @@ def test_first_finds_a_match_for_each_query_that_all_finds_one_for(stored: Case)
     assert set(named(first)) <= set(named(every))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("flipped", [False, True])
 def test_first_takes_no_more_room_than_one_match_a_query(

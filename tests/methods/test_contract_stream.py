@@ -32,6 +32,11 @@ class StreamContract(MethodContract):
         super().test_exact_recall_finds_every_row_within_h_and_no_other(case, h)
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_answers_do_not_depend_on_threads(self, case: Case, threads: int) -> None:
+        super().test_answers_do_not_depend_on_threads(case, threads)
+
+    @pytest.mark.slow
     @pytest.mark.parametrize("recall", [0.9])
     def test_less_recall_never_adds_a_match(self, case: Case, recall: float) -> None:
         super().test_less_recall_never_adds_a_match(case, recall)

@@ -89,6 +89,7 @@ def index(
 
 @pytest.mark.parametrize("h", [0, 3, 7, 11])
 @pytest.mark.parametrize("queries", [1, 700])
+@pytest.mark.slow
 def test_answers_are_those_of_a_scan(index: simindex.Index, h: int, queries: int) -> None:
     rng = np.random.default_rng(h)
     rows = next(iter(index.rows())).fingerprints

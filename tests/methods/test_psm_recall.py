@@ -16,6 +16,8 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 
+pytestmark = pytest.mark.slow
+
 ROWS = 200_000
 QUERIES = 5_000
 H = 3
@@ -102,7 +104,6 @@ def bound(recall: float, pairs: int) -> float:
 
 
 @pytest.mark.parametrize("recall", [0.9, 0.95, 0.99])
-@pytest.mark.slow
 def test_measured_recall_is_at_least_the_asked_one(
     index: simindex.Index, crawl: Crawl, recall: float
 ) -> None:
@@ -119,7 +120,6 @@ def test_measured_recall_is_at_least_the_asked_one(
     assert np.array_equal(np.bitwise_count(apart).sum(axis=1), found.distance)
 
 
-@pytest.mark.slow
 def test_more_recall_takes_more_flips(index: simindex.Index, crawl: Crawl) -> None:
     flips = [
         index.query(crawl.queries, h=H, recall=recall, method="psm").stats.flips
@@ -129,7 +129,6 @@ def test_more_recall_takes_more_flips(index: simindex.Index, crawl: Crawl) -> No
     assert 0 < flips[0] < flips[-1]
 
 
-@pytest.mark.slow
 def test_flips_stay_near_those_of_real_text(index: simindex.Index, crawl: Crawl) -> None:
     """Real revisions need 7 flips at a 16-bit header for 95 %: far more would be a lost order."""
     stats = index.query(crawl.queries, h=H, recall=0.95, method="psm").stats
@@ -151,7 +150,6 @@ def test_exact_recall_needs_no_luck(index: simindex.Index, crawl: Crawl) -> None
 
 
 @pytest.mark.parametrize("recall", [0.9, 0.95, 0.99])
-@pytest.mark.slow
 def test_measured_recall_is_the_asked_one_in_families_of_templates(
     families: tuple[simindex.Index, Crawl], recall: float
 ) -> None:

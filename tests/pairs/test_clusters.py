@@ -304,6 +304,7 @@ def test_memory_stays_within_the_limit(index_path: Path, call: str, limit_mib: i
     )
 
 
+@pytest.mark.slow
 def test_a_wrong_option_is_refused(index_path: Path) -> None:
     with simindex.open(index_path, "c") as index:
         index.append(np.arange(5000, dtype=np.uint64))

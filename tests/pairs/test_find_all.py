@@ -130,6 +130,7 @@ def test_any_number_of_blocks_gives_the_same_pairs(
 
 @pytest.mark.parametrize("kind", ["uniform", "templates"])
 @pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.slow
 def test_threads_do_not_change_the_answer(
     kind: str, threads: int, rng: np.random.Generator
 ) -> None:
@@ -143,6 +144,7 @@ def test_threads_do_not_change_the_answer(
 
 
 @pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.slow
 def test_threads_share_rows_that_are_all_compared(words: int, rng: np.random.Generator) -> None:
     rows = worlds(rng, 6000, words, "families")
     rows[:1000] = rows[2000:3000]

@@ -61,6 +61,7 @@ def test_pairs_are_those_of_the_source(rows: oracle.U64, h: int, k: int, window:
 
 
 @pytest.mark.parametrize("h", range(0, 9, 2))
+@pytest.mark.slow
 def test_precision_is_one_and_recall_is_what_it_says(rows: oracle.U64, h: int) -> None:
     found = simindex.rotation_pairs(rows, h=h)
     truth = true_pairs(rows, h)
@@ -141,6 +142,7 @@ def test_recall_of_a_sample_covers_the_true_one(words: int) -> None:
     assert covered >= 54
 
 
+@pytest.mark.slow
 def test_large_numbers_of_rows_are_probed_for_recall() -> None:
     """Half of the planted pairs are a rotation's own: first bits equal; the others need luck."""
     rng = np.random.default_rng(3)

@@ -79,6 +79,7 @@ def test_every_pair_is_found_once_in_any_room(
     words=st.sampled_from([1, 1, 2, 8]), h=st.integers(0, 8), parts=st.integers(1, 4),
     room=st.tuples(st.sampled_from([5, 20, 1000]), st.sampled_from([7, 50, 100_000])),
 )
+@pytest.mark.slow
 def test_equal_rows_are_represented_by_the_smallest_id_in_any_room(
     seed: int, kind: str, n: int, words: int, h: int, parts: int, room: tuple[int, int]
 ) -> None:
@@ -102,6 +103,7 @@ def test_equal_rows_are_represented_by_the_smallest_id_in_any_room(
 
 
 @pytest.mark.parametrize(("words", "h"), [(1, 64), (1, 63), (2, 128), (2, 127)])
+@pytest.mark.slow
 def test_a_distance_of_all_bits_pairs_all_rows(
     words: int, h: int, rng: np.random.Generator
 ) -> None:

@@ -73,6 +73,7 @@ def test_an_index_gives_the_pairs_of_its_live_rows(
     assert sorted(given) == groups
 
 
+@pytest.mark.slow
 def test_pairs_are_those_of_the_commit_of_the_call(
     filled: tuple[simindex.Index, Any, Any],
 ) -> None:
@@ -86,6 +87,7 @@ def test_pairs_are_those_of_the_commit_of_the_call(
     assert len(columns(index.pairs(h=2))) == 45
 
 
+@pytest.mark.slow
 def test_chunks_do_not_depend_on_threads(filled: tuple[simindex.Index, Any, Any]) -> None:
     index = filled[0]
     one, two = ([list(some) for some in index.pairs(h=3, threads=n)] for n in (1, 2))

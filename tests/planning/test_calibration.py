@@ -320,6 +320,7 @@ def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> Non
         )
 
 
+@pytest.mark.slow
 def test_near_pairs_take_over_from_random_ones_as_the_index_grows(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

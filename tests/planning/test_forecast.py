@@ -135,6 +135,7 @@ def test_a_batch_that_waits_for_the_disk_is_as_fast_as_it_is_large() -> None:
     assert psm.cold_queries_s == pytest.approx(psm.batch_queries_s, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_few_queries_pays_for_the_rows_and_of_many_does_not() -> None:
     """The engine sweeps: ten times the queries take less than ten times as long, and a hundred
     times the rows far less than a hundred times."""
@@ -178,6 +179,7 @@ def test_flips_are_as_many_as_an_index_of_revisions_takes() -> None:
     assert set(np.bitwise_count(wide.pairs.differing).sum(axis=1).tolist()) == {1, 2, 3}
 
 
+@pytest.mark.slow
 def test_the_fastest_that_fits_is_chosen() -> None:
     for memory in (None, 64 * GIB, 200 * GIB):
         found = forecast(8 * 10**9, memory_bytes=memory)

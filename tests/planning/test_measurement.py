@@ -51,6 +51,7 @@ def test_probes_are_timed_with_new_queries(monkeypatch: pytest.MonkeyPatch) -> N
     assert size == made.rows.nbytes + made.directory.nbytes - made.directory.itemsize
 
 
+@pytest.mark.slow
 def test_made_rows_are_sorted_and_fill_the_range() -> None:
     rows = measurement._sorted_rows(np.random.default_rng(0), measurement.MADE_ROWS + 999)[:, 0]
     assert (rows[1:] >= rows[:-1]).all()

@@ -40,6 +40,7 @@ def asked(count: int) -> Batch:
 
 @pytest.mark.parametrize("method", ["auto", "psm", "bphs", DESIGN, "scan"])
 @pytest.mark.parametrize("recall", [0.9, 1.0])
+@pytest.mark.slow
 def test_what_is_explained_is_what_is_done(
     stored: simindex.Index, method: str, recall: float
 ) -> None:
@@ -78,6 +79,7 @@ def test_matches_are_counted(stored: simindex.Index) -> None:
     assert sum(one.matches for one in found.segments) * len(batch) == pytest.approx(len(matches))
 
 
+@pytest.mark.slow
 def test_no_weights_fall_back_to_an_exact_plan_that_is_named(stored: simindex.Index) -> None:
     """Also where permuted tables are there to do it."""
     words = asked(500).fingerprints
@@ -138,6 +140,7 @@ def test_a_memory_that_is_no_size_is_refused(stored: simindex.Index, memory: obj
         stored.query(asked(1).fingerprints, memory=memory)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_it_says_whose_constants_it_goes_by(
     stored: simindex.Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def matches_of(counts: list[int]) -> Matches:
     counts=st.lists(st.integers(0, 40), max_size=40), room=st.integers(1, 60),
     size=st.integers(1, 50), most=st.integers(1, 50), refused=st.integers(1, 50),
 )
+@pytest.mark.slow
 def test_queries_come_in_order_in_parts_for_which_there_is_room(
     counts: list[int], room: int, size: int, most: int, refused: int
 ) -> None:
@@ -135,6 +136,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Filled]:
     words=st.sampled_from([1, 2]), h=st.sampled_from([0, 2, 4]),
     limit=st.sampled_from([None, 1, 9, 350]),
 )
+@pytest.mark.slow
 def test_any_cut_into_parts_gives_the_matches_of_one_query(
     filled: dict[int, Filled], room: int, size: int, piece: int, method: str, words: int, h: int,
     limit: int | None,
@@ -156,6 +158,7 @@ def test_any_cut_into_parts_gives_the_matches_of_one_query(
         assert told([index.query(queries, h=h, method=method, limit=limit)]) == expected
 
 
+@pytest.mark.slow
 def test_what_takes_more_than_the_limit_is_refused_with_the_remedy(
     index_path: Path, rng: np.random.Generator
 ) -> None:
@@ -250,6 +253,7 @@ def test_a_stream_is_of_one_commit_and_outlives_the_handle(index_path: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.slow
 def test_a_stream_that_is_dropped_leaves_nothing_open(index_path: Path) -> None:
     with simindex.open(index_path, "n") as index:
         index.append(np.zeros(70_000, np.uint64))

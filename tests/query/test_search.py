@@ -119,6 +119,7 @@ def asked(count: int) -> Batch:
 
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("method", ["psm", "bphs"])
+@pytest.mark.slow
 def test_what_is_costed_is_what_runs_and_what_is_explained(
     stored: simindex.Index, sweeps: list[int], monkeypatch: pytest.MonkeyPatch, method: str,
     first: bool,

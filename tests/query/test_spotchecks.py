@@ -195,6 +195,7 @@ def test_handles_start_with_nothing_measured(crawl: Any) -> None:
 
 
 @pytest.mark.usefixtures("generous")
+@pytest.mark.slow
 def test_repeats_load_no_permuted_tables(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

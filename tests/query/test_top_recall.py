@@ -87,6 +87,7 @@ def test_drawn_rows_are_live_and_come_from_everywhere(index: simindex.Index) -> 
     assert len(top_recall.drawn(snapshot, 5000)[0]) == 2000
 
 
+@pytest.mark.slow
 def test_the_least_max_error_that_reaches_the_recall_is_taken(index: simindex.Index) -> None:
     snapshot, options = index._current(), index.options
 

@@ -32,6 +32,7 @@ def table() -> Table:
     ),
     most=st.integers(1, 20),
 )
+@pytest.mark.slow
 def test_windows_hold_all_matches_in_their_order(
     found: list[list[tuple[int, int]]], most: int
 ) -> None:
@@ -64,6 +65,7 @@ def test_windows_hold_all_matches_in_their_order(
 
 
 @pytest.mark.parametrize("recall", [1.0, 0.3])
+@pytest.mark.slow
 def test_windows_give_what_a_search_finds(
     index_path: Path, rng: np.random.Generator, recall: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,7 @@ def test_numbers_are_not_copied() -> None:
         assert chunk.buffers()[1].address == values.ctypes.data
 
 
+@pytest.mark.slow
 def test_columns_outlive_what_they_came_with() -> None:
     """And nothing is kept longer than they are."""
     values = np.arange(1000, dtype=np.uint64)
@@ -141,6 +142,7 @@ def test_columns_outlive_what_they_came_with() -> None:
     assert rows() is None
 
 
+@pytest.mark.slow
 def test_a_stream_that_nobody_reads_is_released() -> None:
     values = np.arange(10, dtype=np.uint64)
     rows = weakref.ref(values)
@@ -180,6 +182,7 @@ def test_columns_are_of_one_length(short: Any) -> None:
         arrow.stream({"id": np.arange(5), "other": short})
 
 
+@pytest.mark.slow
 def test_a_program_may_end_with_a_table() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", """

@@ -137,6 +137,7 @@ def test_no_bit_of_a_meta_page_costs_a_row_silently(
             assert found.findings or not numbers
 
 
+@pytest.mark.slow
 def test_a_damaged_commit_number_costs_no_row(ending: Held, tmp_path: Path) -> None:
     """Opening sees it, but where the last commit looks older than the one before it, and made the
     file no longer: so does a meta page that could not be written."""

@@ -89,6 +89,7 @@ def test_every_combination_is_as_defined(unit, sizes, projection):
     bits=st.sampled_from([64, 192]),
     seed=st.sampled_from([0, 1, 7, 2**31, 2**32 - 1]),
 )
+@pytest.mark.slow
 def test_fingerprints_of_any_text_are_as_defined(
     texts, unit, sizes, weighting, projection, bits, seed
 ):
@@ -259,6 +260,7 @@ def test_neither_threads_nor_kind_nor_portions_show(
 
 
 @pytest.mark.parametrize("stop_words", [(), ("the",)], ids=["kernels", "words"])
+@pytest.mark.slow
 def test_document_frequencies_are_those_of_the_definition_however_they_are_counted(
     monkeypatch, stop_words
 ):
@@ -321,6 +323,7 @@ def test_texts_with_too_few_distinct_features_are_left_out(weighting, stop_words
     texts=st.lists(st.text("ab c한漢-", max_size=30), max_size=8),
     asked=st.integers(0, 40), least=st.integers(1, 4),
 )
+@pytest.mark.slow
 def test_features_are_counted_as_far_as_asked(weighting, stop_words, texts, asked, least):
     recipe = Recipe(
         ngram=(1, 2), weighting=weighting, min_features=least, stop_words=stop_words

@@ -94,6 +94,7 @@ def assert_made_of(recipe: Recipe, texts: list[str], listed: list[list[str]]) ->
 # tokenizers ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_jieba_gives_the_words():
     recipe = Recipe(ngram=(1, 2), tokenizer=jieba.lcut)
     assert_made_of(recipe, CHINESE, [jieba.lcut(text.casefold()) for text in CHINESE])
@@ -151,6 +152,7 @@ def test_what_is_no_tokenizer_is_refused(wrong):
         Recipe(tokenizer=wrong)
 
 
+@pytest.mark.slow
 def test_a_recipe_that_was_read_asks_for_its_tokenizer():
     recipe = Recipe(tokenizer=jieba.lcut)
     read = Recipe.from_bytes(recipe.to_bytes())

@@ -182,6 +182,7 @@ def test_snapshot_outlives_the_compaction_of_its_files(filled: Path) -> None:
         assert len(reader) == 256
 
 
+@pytest.mark.slow
 def test_tables_are_reused_and_given_up_with_their_commit(filled: Path) -> None:
     gc.collect()  # what other tests left
     with simindex.open(filled, "w") as writer:

@@ -188,6 +188,7 @@ def test_ingest_is_asking_and_adding_in_turn(machine: type[RuleBasedStateMachine
     data=st.data(), words=st.sampled_from([1, 2, 3]), h=st.sampled_from([0, 1, 3, 5, 20, 63]),
     crowded=st.booleans(), leaf=st.sampled_from([1, 2, 8]),
 )
+@pytest.mark.slow
 def test_rows_of_a_batch_match_the_rows_before_them(
     data: st.DataObject, words: int, h: int, crowded: bool, leaf: int
 ) -> None:

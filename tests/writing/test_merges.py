@@ -597,6 +597,7 @@ def test_commit_waits_for_a_late_merge_a_part_of_its_own_time(
         gate.open.set()
 
 
+@pytest.mark.slow
 def test_commit_waits_where_segments_are_too_many(
     index_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1023,6 +1024,7 @@ def test_kills_at_any_time_leave_the_acknowledged_commits(index_path: Path) -> N
         assert left_over(index_path) == []
 
 
+@pytest.mark.slow
 def test_fork_beside_a_merge_leaves_it_to_the_parent(index_path: Path, gate: Gate) -> None:
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, 0, 4)
@@ -1230,6 +1232,7 @@ def test_a_segment_with_many_dead_rows_is_written_again(index_path: Path, keyed:
         assert index.check() == []
 
 
+@pytest.mark.slow
 def test_tombstones_of_rows_that_are_gone_do_not_gather(index_path: Path) -> None:
     """An old segment that loses no row would keep all of them, for ever."""
     with simindex.open(index_path, "c", options=IndexOptions(batch_rows=8192)) as index:

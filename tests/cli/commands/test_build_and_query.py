@@ -514,6 +514,7 @@ def test_dedup_uses_the_radius_of_its_recipe_and_stores_the_one_that_is_given(ru
     assert "within 5 bits" in run("stats", "5.sim").stdout
 
 
+@pytest.mark.slow
 def test_plan_takes_the_radius_of_the_recipe_that_build_uses(run: Run, objects: Any) -> None:
     for bits, h in ((64, 7), (256, 28)):
         told = run("plan", "--rows", "1M", "--bits", bits)

@@ -59,6 +59,7 @@ def exported(path: Path, form: str) -> bytes:
 
 @settings(max_examples=60)
 @given(indexes(), st.sampled_from(["jsonl", "csv"]), st.booleans(), st.integers(1, 9))
+@pytest.mark.slow
 def test_an_exported_index_is_built_again_exactly(
     made: Any, form: str, piped: bool, batch_rows: int
 ) -> None:
@@ -93,6 +94,7 @@ def test_an_exported_index_is_built_again_exactly(
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.text("ab", max_size=2)), min_size=1), st.randoms())
 @settings(max_examples=30)
+@pytest.mark.slow
 def test_equal_rows_give_equal_bytes_whatever_their_order(
     rows: list[tuple[int, str]], random: Any
 ) -> None:

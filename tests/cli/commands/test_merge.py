@@ -52,6 +52,7 @@ def stored(rows: Rows) -> Rows:
 
 @settings(max_examples=40)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3), st.sampled_from(["replace", "skip", "error"]))
+@pytest.mark.slow
 def test_a_document_comes_whole_from_one_index(indexes: list[Rows], choice: str) -> None:
     with TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.sim" for number in range(len(indexes))]

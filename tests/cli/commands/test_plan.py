@@ -43,6 +43,7 @@ def test_plan_names_the_ways_in_words(run: Run) -> None:
     assert "18.5 days" in lines[-1]
 
 
+@pytest.mark.slow
 def test_plan_prints_records(run: Run, objects: Any) -> None:
     *found, lists = objects(
         run("plan", "--rows", "60_000_000", "--recall", 0.95, "--bits", 128, "--json").stdout

@@ -131,6 +131,7 @@ def test_without_an_index_the_audit_is_of_this_run_alone(run: Run) -> None:
     ),
     st.integers(1, 5),
 )  # fmt: skip
+@pytest.mark.slow
 def test_every_dropped_document_is_in_the_audit_and_no_line_twice(
     runs: list[list[tuple[int, int]]], buffer: int
 ) -> None:

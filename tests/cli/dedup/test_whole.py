@@ -81,6 +81,7 @@ def expected(
     DOCUMENTS, st.sampled_from(["longest", "newest", "highest:n"]), st.sampled_from([0, 6, 20]),
     st.integers(1, 9),
 )  # fmt: skip
+@pytest.mark.slow
 def test_what_is_kept_is_that_of_brute_force_whatever_the_buffer(
     documents: list[Any], policy: str, h: int, buffer: int
 ) -> None:
@@ -109,6 +110,7 @@ def test_what_is_kept_is_that_of_brute_force_whatever_the_buffer(
     DOCUMENTS, DOCUMENTS, st.sampled_from(["longest", "newest", "highest:n"]),
     st.sampled_from([0, 6, 20]), st.integers(1, 9),
 )  # fmt: skip
+@pytest.mark.slow
 def test_what_earlier_runs_printed_wins_whatever_its_rank(
     earlier: list[Any], documents: list[Any], policy: str, h: int, buffer: int
 ) -> None:

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left_open")
 ROWS = np.arange(30, dtype=np.uint64)
 
 
+@pytest.mark.slow
 def test_transaction_that_is_not_committed_changes_nothing(filled: Path) -> None:
     lease = acquire(filled / "catalog", writable=True)
     environment = lease.environment

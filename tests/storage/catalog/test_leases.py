@@ -119,6 +119,7 @@ def test_child_of_a_fork_is_told_and_can_open_its_own(filled: Path, mode: str) -
     index.close()
 
 
+@pytest.mark.slow
 def test_child_does_not_keep_the_writers_lock_alive(filled: Path) -> None:
     index = simindex.open(filled, "w")
     readable, writable = os.pipe()
@@ -148,6 +149,7 @@ def test_child_can_write_once_the_parent_has_closed(filled: Path) -> None:
         assert len(reader) == 60
 
 
+@pytest.mark.slow
 def test_children_leave_no_readers_behind(filled: Path) -> None:
     with simindex.open(filled) as reader:
         for _ in range(5):

@@ -182,6 +182,7 @@ def test_leaving_early_ends_the_thread(tmp_path: Path) -> None:
     assert not readers()
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_waiting_ends_the_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_long_run_of_deletions_is_a_file(tmp_path: Path, keyed: bool) -> None:
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["ids", "keys"])
 @pytest.mark.parametrize("how", ["behind", "compact"])
+@pytest.mark.slow
 def test_many_files_are_merged(tmp_path: Path, keyed: bool, how: str) -> None:
     """By threads, or by `compact`; those that are settled are dropped on the way."""
     path, left = tmp_path / "index", set(range(2000, 2600)) | set(range(40))
@@ -285,6 +286,7 @@ def test_a_head_that_names_no_file_of_tombstones_is_refused(
         simindex.open(path)
 
 
+@pytest.mark.slow
 def test_a_table_is_looked_up_in_the_file(tmp_path: Path) -> None:
     """No more of it than the rows that it deletes need, once its ids are verified."""
     folder = SegmentFolder(tmp_path, bytes(16), 64, keyed=False)

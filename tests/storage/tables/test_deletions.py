@@ -83,6 +83,7 @@ def ways(request: pytest.FixtureRequest) -> Iterator[None]:
     runs=RUNS, rows=ROWS, horizon=HORIZONS, keyed=st.booleans(), times=TIMES, expired=EXPIRED,
     time=EXPIRED,
 )
+@pytest.mark.slow
 def test_dead_rows_are_those_of_a_list(
     ways: None, runs: list[list[Triple]], rows: list[Key], horizon: int, keyed: bool,
     times: list[int] | None, expired: int, time: int,
@@ -130,6 +131,7 @@ def test_alive_rows_of_a_slice_are_counted_from_its_start(
     commits=st.lists(st.lists(st.tuples(IDS, KEYS), max_size=3), min_size=1, max_size=6),
     rows=ROWS, horizon=HORIZONS, keyed=st.booleans(), times=TIMES, data=st.data(),
 )
+@pytest.mark.slow
 def test_what_is_known_of_a_table_is_advanced_by_later_commits(
     ways: None, commits: list[list[Key]], rows: list[Key], horizon: int, keyed: bool,
     times: list[int] | None, data: st.DataObject,

@@ -93,6 +93,7 @@ def test_memory_is_one_fingerprint_a_row_and_table(index_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", FOUND_WHEN_OPENED)
+@pytest.mark.slow
 def test_damaged_file_is_named_and_replaced(index_path: Path, kind: str) -> None:
     """Other methods still answer; building the structures again makes all well."""
     made = fill(index_path)

@@ -82,6 +82,7 @@ def expect_lists(starts: U32, numbers: U32, rows: oracle.U64, width: int) -> Non
     [("issl", 64, 8), ("issl", 128, 16), ("issl", 1024, 16), ("issl", 4096, 16),
      ("issl:w=16", 64, 16), ("issl:w=8", 4096, 8)],
 )
+@pytest.mark.slow
 def test_segments_carry_the_lists_of_their_rows(
     index_path: Path, structure: str, bits: int, width: int
 ) -> None:
