@@ -7,7 +7,7 @@ names in no order, names with many rows, equal fingerprints, and families of nea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,9 @@ def fill(
     return model, fingerprints
 
 
-KINDS = (
+Kind = tuple[str, int, bool | str]
+
+KINDS: tuple[Kind, ...] = (
     ("uniform", 64, False),
     ("skewed", 64, False),
     ("skewed", 64, "str"),
@@ -142,6 +144,25 @@ KINDS = (
     ("hot", 256, False),
 )
 """(distribution, bits, keys) of the indexes every method answers on."""
+
+QUICK: tuple[Kind, ...] = (
+    ("skewed", 64, "str"), ("hot", 64, False), ("uniform", 128, False), ("skewed", 1024, False),
+)
+"""Those that `make check` takes."""
+
+
+def indexes(kinds: Iterable[Kind], quick: Container[Kind]) -> list[Any]:
+    """Kinds of indexes as parameters of a fixture; those that are not quick left to `make test`."""
+    return [
+        pytest.param(
+            kind, id=f"{kind[0]}-{kind[1]}-{'keys' if kind[2] else 'ids'}",
+            marks=() if kind in quick else pytest.mark.slow,
+        )
+        for kind in kinds
+    ]
+
+
+INDEXES = indexes(KINDS, QUICK)
 
 
 def opened_case(

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from contract import KINDS, Case, opened_case
+from contract import INDEXES, Case, opened_case
 
 
-@pytest.fixture(
-    scope="session",
-    params=KINDS,
-    ids=lambda kind: f"{kind[0]}-{kind[1]}-{'keys' if kind[2] else 'ids'}",
-)
+@pytest.fixture(scope="session", params=INDEXES)
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Case]:

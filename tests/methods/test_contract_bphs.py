@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from contract import KINDS, Case, MethodContract, named, opened_case
+from contract import INDEXES, Case, MethodContract, named, opened_case
 
 import simindex
 from simindex import IndexOptions
@@ -24,11 +24,7 @@ FLAT, LEADING, NESTED, FLIPPED = (
 EVERY = (FLAT, LEADING, NESTED, FLIPPED)
 
 
-@pytest.fixture(
-    scope="session",
-    params=KINDS,
-    ids=lambda kind: f"{kind[0]}-{kind[1]}-{'keys' if kind[2] else 'ids'}",
-)
+@pytest.fixture(scope="session", params=INDEXES)
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Case]:

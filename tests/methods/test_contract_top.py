@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from contract import ROWS, Case, MethodContract, fill, opened_case
+from contract import ROWS, Case, MethodContract, fill, indexes, opened_case
 from siphash import key_id
 
 import simindex
@@ -36,12 +36,10 @@ KINDS = (
     ("uniform", 4096, "str"),
 )
 """(distribution, bits, keys) of the indexes."""
+QUICK = (("hot", 64, "str"), ("hot", 256, False), ("uniform", 4096, "str"))
 
 
-@pytest.fixture(
-    scope="module", params=KINDS,
-    ids=lambda kind: f"{kind[0]}-{kind[1]}-{'keys' if kind[2] else 'ids'}",
-)
+@pytest.fixture(scope="module", params=indexes(KINDS, QUICK))
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Case]:
