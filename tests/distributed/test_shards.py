@@ -44,6 +44,7 @@ def local_losers(fingerprints: U64, h: int) -> list[list[int]]:
 @pytest.mark.parametrize("by", BY)
 @pytest.mark.parametrize("shards", SHARDS)
 @pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.slow
 def test_all_questions_are_answered_as_by_one_index(
     tmp_path: Path, shards: int, by: Any, words: int
 ) -> None:
@@ -75,6 +76,7 @@ def test_keys_come_with_all_answers(tmp_path: Path, by: Any, kind: type) -> None
     st.lists(st.integers(0, 63), min_size=1, max_size=24),
     st.sampled_from(SHARDS), st.sampled_from(BY), st.integers(0, 4), st.randoms(),
 )
+@pytest.mark.slow
 def test_few_different_fingerprints_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, values: list[int], shards: int, by: Any, h: int,
     random: Any,
@@ -107,6 +109,7 @@ def test_answers_are_those_of_brute_force(tmp_path: Path, rng: np.random.Generat
 
 
 @pytest.mark.parametrize("shards", [2, 7])
+@pytest.mark.slow
 def test_ingest_answers_and_adds_as_one_index(tmp_path: Path, shards: int) -> None:
     first, second = families(5, 200), families(6, 60)
     second[:20] = first[:20]
@@ -144,6 +147,7 @@ def processes() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pool", [threads, processes])
+@pytest.mark.slow
 def test_any_executor_runs_the_tasks(tmp_path: Path, pool: Callable[[], Any]) -> None:
     fingerprints = families(8, 200)
     keys = [f"k{number}" for number in range(200)]
@@ -201,6 +205,7 @@ def test_a_collection_without_rows(tmp_path: Path) -> None:
     assert made.append(families(14, 5)).tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_query_asks_only_shards_with_a_near_prefix(tmp_path: Path) -> None:
     fingerprints = families(15, 400)
     asked: list[int] = []
