@@ -51,8 +51,10 @@ PORTION_TEXTS = 1 << 14
 """Texts of an iterator that are taken at once, ..."""
 PORTION_CHARACTERS = 1 << 25
 """... unless they have more characters, the last text not counted."""
-SMALL_PORTION_CHARACTERS = 1 << 20
-"""The same where all features or words of a portion are held: lists are taken in portions, too."""
+COUNTED_CHARACTERS = 1 << 22
+"""The same where all features of a portion are held: lists are taken in portions, too."""
+SPLIT_CHARACTERS = 1 << 20
+"""The same where all words of a portion are held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +86,10 @@ class Column:
 Portion = list[Any] | Column
 
 
-def portions(texts: Iterable[Any], *, small: bool = False) -> Iterator[Portion]:
+def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]:
     """The texts in their order: a list as it is, an Arrow column by chunks, else bounded lists.
 
-    With `small`, all of them in portions of SMALL_PORTION_CHARACTERS, the last text not counted.
+    With `most`, all of them in portions of so many characters, the last text not counted.
 
     Raises
     ------
@@ -111,13 +113,12 @@ def portions(texts: Iterable[Any], *, small: bool = False) -> Iterator[Portion]:
     columns = _arrow_columns(texts)
     if columns is not None:
         for column in columns:
-            yield from column.parts(SMALL_PORTION_CHARACTERS) if small else (column,)
-    elif isinstance(texts, (list, tuple)) and not small:
+            yield from (column,) if most is None else column.parts(most)
+    elif isinstance(texts, (list, tuple)) and most is None:
         yield list(texts)
     else:
         rest = iter(texts)
-        most = SMALL_PORTION_CHARACTERS if small else PORTION_CHARACTERS
-        while portion := list(_some(rest, most)):
+        while portion := list(_some(rest, most or PORTION_CHARACTERS)):
             yield portion
 
 

@@ -18,6 +18,8 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.batch import Batch, Skipped
 from simindex.simhash import words
 from simindex.simhash.features import (
+    COUNTED_CHARACTERS,
+    SPLIT_CHARACTERS,
     THREADED_TEXTS,
     UNITS,
     Column,
@@ -92,7 +94,8 @@ class Reader:
         if count_features > self._least:
             kernel = _native.TextRecipe(*self._arguments, count_features)
         calls = kernel.texts, kernel.column, kernel.units
-        answers = self._answers(texts, threads, calls, small=not self.plain)
+        most = None if self.plain else SPLIT_CHARACTERS
+        answers = self._answers(texts, threads, calls, most)
         made = [Simhashes(*arrays) for arrays, _ in answers]
         return made[0] if len(made) == 1 else _joined(made, self._bits)
 
@@ -105,15 +108,16 @@ class Reader:
         """
         kernel = self._kernel
         calls = kernel.text_frequencies, kernel.column_frequencies, kernel.unit_frequencies
-        for arrays, number in self._answers(texts, threads, calls, small=True):
+        most = COUNTED_CHARACTERS if self.plain else SPLIT_CHARACTERS
+        for arrays, number in self._answers(texts, threads, calls, most):
             yield *arrays, number
 
     def _answers(
-        self, texts: Iterable[Any], threads: int | None, calls: _Calls, *, small: bool
+        self, texts: Iterable[Any], threads: int | None, calls: _Calls, most: int | None
     ) -> Iterator[tuple[Any, int]]:
         """What a kernel makes of each portion, and how many texts the portion has."""
         first = 0
-        for portion in portions(texts, small=small):
+        for portion in portions(texts, most):
             n = thread_count(threads, len(portion), worth=THREADED_TEXTS)
             yield self._answer(portion, first, n, calls), len(portion)
             first += len(portion)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -126,6 +127,25 @@ def test_sums_are_exact_for_light_and_heavy_features(level, step):
         sums = (counts * step) @ oracle.vectors(hashes, name, 64).astype(object)
         assert made[1].tolist() == [oracle.shown_weights(sums, name, "tfidf").tolist()]
         assert made[0].tolist() == oracle.words_of(sums[None], name).tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_features_of_many_documents_are_counted_once_a_document(threads):
+    """More features than any table begins with; words that repeat, near each other and far."""
+    rng = random.Random(5)
+    texts = [
+        " ".join(f"w{min(rng.randrange(1, 60_000), rng.randrange(1, 60_000))}" for _ in range(400))
+        for _ in range(60)
+    ]
+    texts += [texts[0], "", "w1 " * 3000, f"{texts[1]} {texts[1]} w1"]
+    made = kernel()
+    per_text = [made.features([text]) for text in texts]
+    truth = Counter(hash_ for found in per_text for hash_ in set(found[0].tolist()))
+    assert len(truth) > 10_000
+    hashes, counts, _ = made.text_frequencies(texts, threads)
+    assert list(zip(hashes.tolist(), counts.tolist(), strict=True)) == sorted(truth.items())
+    times = Counter(texts[-1].split())
+    assert sorted(per_text[-1][1].tolist()) == sorted(times.values())
 
 
 # any arrays ---------------------------------------------------------------------------------------

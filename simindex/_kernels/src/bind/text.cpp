@@ -13,6 +13,7 @@
 #include "bind/text_inputs.hpp"
 #include "cpu/levels.hpp"
 #include "cpu/workers.hpp"
+#include "simhash/document_counts.hpp"
 #include "simhash/features.hpp"
 #include "simhash/fingerprinter.hpp"
 #include "simhash/idf.hpp"
@@ -132,9 +133,7 @@ class TextRecipe {
         table.clear();
         const Reading reading = reader.read(
             texts.texts[i],
-            [&](std::span<const std::uint64_t> found) {
-              for (const std::uint64_t hash : found) table.add(hash);
-            },
+            [&](std::span<const std::uint64_t> found) { table.add(found); },
             [&] { return signals(); });
         if (reading == Reading::kInvalid) invalid.report(i, reader.invalid_at());
         hashes.insert(hashes.end(), table.hashes().begin(), table.hashes().end());
@@ -260,32 +259,24 @@ class TextRecipe {
   // Calls read(reader, i, sink, stopped) for every document.
   template <class Read>
   Frequencies frequencies(std::size_t n, std::size_t threads, Read read) const {
+    require(n <= 0xffffffff, "more than 2^32 - 1 documents");
     Signals signals;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> counted;
     std::size_t distinct = 0;
     struct Scratch {
       FeatureReader reader;
-      FeatureTable document;
-      FeatureTable documents;
+      DocumentCounts counts;
     };
     {
       const ReleasedGil release;
       split(
-          n, threads, [this] { return Scratch{FeatureReader(plan_.features, level_), {}, {}}; },
+          n, threads, [this] { return Scratch{FeatureReader(plan_.features, level_), {}}; },
           [&](Scratch& scratch, std::size_t i, auto& stopped) {
-            scratch.document.clear();
-            auto sink = [&](std::span<const std::uint64_t> found) {
-              for (const std::uint64_t hash : found) scratch.document.add(hash);
-            };
+            scratch.counts.begin();
+            auto sink = [&](std::span<const std::uint64_t> found) { scratch.counts.add(found); };
             read(scratch.reader, i, sink, stopped);
-            for (const std::uint64_t hash : scratch.document.hashes()) scratch.documents.add(hash);
           },
-          [&](const Scratch& scratch) {
-            const FeatureTable& table = scratch.documents;
-            for (std::size_t i = 0; i < table.size(); ++i) {
-              counted.emplace_back(table.hashes()[i], table.counts()[i]);
-            }
-          },
+          [&](const Scratch& scratch) { scratch.counts.append_to(counted); },
           [&signals] { return signals(); });
       std::sort(counted.begin(), counted.end());
       for (const auto& [hash, times] : counted) {

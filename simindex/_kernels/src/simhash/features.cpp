@@ -3,58 +3,67 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <random>
+
+#include "simhash/hash_factor.hpp"
 
 namespace simindex {
 namespace {
 
-constexpr std::size_t kSmallestTable = 256;
-
-// Drawn anew by every process, so that no document can be written whose features all fall into one
-// run of slots. Results do not depend on it: entries stand in the order of their first occurrence.
-std::uint64_t drawn_factor() {
-  std::random_device random;
-  return (std::uint64_t{random()} << 32 | random()) | 1;
-}
-
-const std::uint64_t kFactor = drawn_factor();
+constexpr std::size_t kFewest = 64;  // features that there is room for
+constexpr std::size_t kPiece = 64;   // hashes that room is made for at once
 
 }  // namespace
 
-std::size_t FeatureTable::slot_of(std::uint64_t hash) const { return hash * kFactor >> shift_; }
-
 void FeatureTable::clear() {
-  hashes_.clear();
-  counts_.clear();
-  resize_slots(kSmallestTable);
+  const std::size_t slots = std::bit_ceil(2 * std::max(size_, kFewest));
+  size_ = 0;
+  if (slots_.size() < slots) slots_.resize(slots);
+  std::fill_n(slots_.begin(), slots, 0);
+  mask_ = slots - 1;
+  shift_ = 64 - std::countr_zero(slots);
 }
 
-void FeatureTable::add(std::uint64_t hash, std::uint32_t times) {
-  std::size_t slot = slot_of(hash);
-  while (slots_[slot] != 0) {
-    const std::size_t entry = slots_[slot] - 1;
-    if (hashes_[entry] == hash) {
-      const std::uint32_t room = std::numeric_limits<std::uint32_t>::max() - counts_[entry];
-      counts_[entry] += std::min(times, room);
-      return;
+void FeatureTable::add(std::span<const std::uint64_t> hashes) {
+  while (!hashes.empty()) {
+    const auto some = hashes.first(std::min(kPiece, hashes.size()));
+    hashes = hashes.subspan(some.size());
+    make_room(size_ + some.size());
+    // Whether a feature is new is as good as random, so that nothing here branches on it.
+    std::uint32_t* const slots = slots_.data();
+    std::uint64_t* const known = hashes_.data();
+    std::uint32_t* const counts = counts_.data();
+    std::size_t size = size_;
+    for (const std::uint64_t hash : some) {
+      std::size_t place = hash * kHashFactor >> shift_;
+      while (slots[place] != 0 && known[slots[place]] != hash) place = (place + 1) & mask_;
+      const std::size_t found = slots[place];
+      const std::size_t entry = found != 0 ? found : size + 1;
+      const std::uint32_t count = found != 0 ? counts[entry] : 0;
+      size += found == 0;
+      slots[place] = static_cast<std::uint32_t>(entry);
+      known[entry] = hash;
+      counts[entry] = count + (count != std::numeric_limits<std::uint32_t>::max());
     }
-    slot = (slot + 1) & mask_;
+    size_ = size;
   }
-  hashes_.push_back(hash);
-  counts_.push_back(times);
-  slots_[slot] = static_cast<std::uint32_t>(hashes_.size());
-  if (hashes_.size() * 2 > mask_) resize_slots((mask_ + 1) * 4);
 }
 
-void FeatureTable::resize_slots(std::size_t capacity) {
-  if (slots_.size() < capacity) slots_.resize(capacity);
-  std::fill_n(slots_.begin(), capacity, 0);
-  mask_ = capacity - 1;
-  shift_ = 64 - std::countr_zero(capacity);
-  for (std::size_t entry = 0; entry < hashes_.size(); ++entry) {
-    std::size_t slot = slot_of(hashes_[entry]);
-    while (slots_[slot] != 0) slot = (slot + 1) & mask_;
-    slots_[slot] = static_cast<std::uint32_t>(entry + 1);
+// For so many features in all.
+void FeatureTable::make_room(std::size_t features) {
+  if (hashes_.size() < features + 1) {
+    hashes_.resize(2 * features + 1);
+    counts_.resize(2 * features + 1);
+  }
+  if (2 * features <= mask_ + 1) return;
+  const std::size_t slots = std::bit_ceil(4 * features);
+  if (slots_.size() < slots) slots_.resize(slots);
+  std::fill_n(slots_.begin(), slots, 0);
+  mask_ = slots - 1;
+  shift_ = 64 - std::countr_zero(slots);
+  for (std::size_t entry = 1; entry <= size_; ++entry) {
+    std::size_t place = hashes_[entry] * kHashFactor >> shift_;
+    while (slots_[place] != 0) place = (place + 1) & mask_;
+    slots_[place] = static_cast<std::uint32_t>(entry);
   }
 }
 

@@ -4,11 +4,11 @@
 // document with at least one unit but fewer than the smallest n-gram has one feature, itself.
 //
 // `FeatureTable` counts distinct hashes. It is reused from document to document and probes linearly,
-// from the top bits of the hash times a number that every process draws anew:
+// from the top bits of the hash times kHashFactor:
 //
-//   slots  | 0 | 2 | 0 | 1 | 3 | 0 ...    power of two, at most half full; 0 is free, else entry + 1
-//   hashes | h0 | h1 | h2 |               in order of first occurrence
-//   counts | c0 | c1 | c2 |
+//   slots  | 0 | 2 | 0 | 1 | 3 | 0 ...    power of two, at most half full; 0 is free, else an entry
+//   hashes |  | h1 | h2 | h3 |            in order of first occurrence
+//   counts |  | c1 | c2 | c3 |
 #pragma once
 
 #include <algorithm>
@@ -130,21 +130,22 @@ class FeatureTable {
  public:
   FeatureTable() { clear(); }
 
+  // Keeps room for as many features as there were: documents of a collection are alike.
   void clear();
-  void add(std::uint64_t hash, std::uint32_t times = 1);  // a count stays at 2^32 - 1
+  void add(std::span<const std::uint64_t> hashes);  // a count stays at 2^32 - 1
 
-  std::span<const std::uint64_t> hashes() const { return hashes_; }
-  std::span<const std::uint32_t> counts() const { return counts_; }
-  std::size_t size() const { return hashes_.size(); }
+  std::span<const std::uint64_t> hashes() const { return {hashes_.data() + 1, size_}; }
+  std::span<const std::uint32_t> counts() const { return {counts_.data() + 1, size_}; }
+  std::size_t size() const { return size_; }
 
  private:
-  std::size_t slot_of(std::uint64_t hash) const;
-  void resize_slots(std::size_t capacity);
+  void make_room(std::size_t features);
 
   std::vector<std::uint32_t> slots_;
   std::size_t mask_ = 0;  // slots in use - 1; slots_ itself may be longer
   int shift_ = 0;
-  std::vector<std::uint64_t> hashes_;
+  std::size_t size_ = 0;
+  std::vector<std::uint64_t> hashes_;  // from entry 1 on; longer than what is in use
   std::vector<std::uint32_t> counts_;
 };
 

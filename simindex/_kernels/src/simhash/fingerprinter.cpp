@@ -12,10 +12,7 @@ void Fingerprinter::begin() {
 
 void Fingerprinter::add(Hashes hashes) {
   any_ = any_ || !hashes.empty();
-  if (tabled()) {
-    for (const std::uint64_t hash : hashes) table_.add(hash);
-    return;
-  }
+  if (tabled()) return table_.add(hashes);
   if (plan_.min_features > 1) count(hashes);
   if (!plan_.with_idf) return projection_.add(hashes);
   if (plan_.counting == kBalanced) {
@@ -36,9 +33,8 @@ void Fingerprinter::add(Hashes hashes, std::span<const double> weights) {
 
 // Distinct features, up to min_features.
 void Fingerprinter::count(Hashes hashes) {
-  for (const std::uint64_t hash : hashes) {
-    if (table_.size() >= plan_.min_features) return;
-    table_.add(hash);
+  for (std::size_t i = 0; i < hashes.size() && table_.size() < plan_.min_features; ++i) {
+    table_.add(hashes.subspan(i, 1));
   }
 }
 
