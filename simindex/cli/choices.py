@@ -237,7 +237,7 @@ class Reading:
         return replace(self, options=replace(self.options, stdin_copy=copy))
 
     def of_all_fields(self) -> Reading:
-        """The same, of files of columns with those that are neither text nor id."""
+        """The same, of records with their other fields and columns, too."""
         return replace(self, options=replace(self.options, all_fields=True))
 
     def named_for(self, index: simindex.Index) -> Reading:

@@ -107,24 +107,25 @@ def learned_from_sample(
     place says that they are to be read once more. Otherwise as of `learned_from_first`.
     """
     chosen = held_bytes = 0
-    held: deque[Document] | None = deque()
+    held: deque[list[Document]] | None = deque()
 
     def texts(progress: Progress) -> Iterator[str]:
         nonlocal chosen, held, held_bytes
         with closing(read_ahead(chunks(documents))) as read:
             for chunk in read:
-                for document in chunk:
-                    if held is not None:
-                        slim = _slim(document, printed)
-                        held_bytes += slim.held_bytes
-                        held.append(slim)
-                    if fraction == 1 or in_sample(
+                if held is not None:
+                    slim = [_slim(document, printed) for document in chunk]
+                    held_bytes += sum(document.held_bytes for document in slim)
+                    held.append(slim)
+                    if held_bytes > MOST_HELD_BYTES:
+                        held = None
+                in_it = [
+                    document.text for document in chunk if fraction == 1 or in_sample(
                         document.place if document.numbered else document.key, fraction
-                    ):
-                        chosen += 1
-                        yield document.text
-                if held_bytes > MOST_HELD_BYTES:
-                    held = None
+                    )
+                ]
+                chosen += len(in_it)
+                yield from in_it
                 progress.advance(len(chunk), characters_of(chunk))
 
     with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
@@ -132,7 +133,7 @@ def learned_from_sample(
     lesson = Lesson(chosen, "the inputs", sample=fraction, least=least)
     if not chosen and least == 1:
         raise _nothing_learned(recipe, progress.documents, fraction)
-    again = None if held is None else _continued(held, iter(()))
+    again = None if held is None else _all_of(held)
     return recipe.fit(counted) if lesson.learned else None, lesson, again
 
 
@@ -177,9 +178,14 @@ def learned_from_first(
 
 def _slim(document: Document, printed: bool) -> Document:
     """A document without what is not needed of its record."""
-    if printed:
+    if printed or document.raw is None is document.row:
         return document
     return Document(document.key, document.text, document.path, document.line, document.numbered)
+
+
+def _all_of(chunks: deque[list[Document]]) -> Iterator[Document]:
+    while chunks:
+        yield from chunks.popleft()
 
 
 def _continued(held: deque[Document], rest: Iterator[Document]) -> Iterator[Document]:

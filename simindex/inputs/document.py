@@ -31,7 +31,8 @@ class Document(NamedTuple):
     row: Mapping[str, Any] | None = None
     """The cells of its row by column, or the headers of its record in an archive."""
     raw: bytes | None = None
-    """The line as read, with its line end if it had one, without a byte order mark; JSONL only."""
+    """The line as read, with its line end if it had one, without a byte order mark; JSONL only, and
+    not where its record has an id and nobody asked for all fields."""
 
     @property
     def place(self) -> str:
@@ -40,7 +41,7 @@ class Document(NamedTuple):
 
     @property
     def fields(self) -> Mapping[str, Any] | None:
-        """All fields of its record; None for a text file.
+        """All fields of its record; None for a text file, and where they were not asked for.
 
         Those of a line are read from it at each call: a record of many small values takes thirty
         times the memory of its line.
@@ -55,6 +56,8 @@ class Document(NamedTuple):
         """What it takes in memory."""
         key, text, _, _, _, row, raw = self
         held = getsizeof(text) + getsizeof(key)
+        if row is None and raw is None:
+            return held
         if raw is not None:
             held += len(raw)
         if row is not None:
@@ -203,7 +206,7 @@ class Source:
     """Begins to take the text of an HTML page, of its bytes and the character set that was declared
     with it, if any. None keeps the markup."""
     all_fields: bool = False
-    """Whether documents of files of columns need the other columns, too."""
+    """Whether documents keep the other fields of their lines, and the other columns."""
     made: MadeNames = field(default_factory=MadeNames)
     """The names that the reading has made so far."""
 

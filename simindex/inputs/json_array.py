@@ -28,7 +28,7 @@ def read_array(stream: BinaryIO, source: Source) -> Iterator[Document]:
     number = 0
     try:
         for number, element in enumerate(_elements(stream, source.limit), 1):
-            document = records.document(element, number, keep_line=False)
+            document = records.document(element, number, is_line=False)
             if document is not None:
                 yield document
     except (Unusable, Unreadable) as reason:

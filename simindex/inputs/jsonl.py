@@ -73,6 +73,7 @@ class Records:
     def documents(self, block: list[bytes | None], first: int) -> Iterator[Document]:
         """Those of some lines, which are objects, of which the first has a number."""
         source, ids, package = self._source, self._ids, orjson()
+        path, text_field, keep = source.path, source.text_field, source.all_fields
         for number, line in enumerate(block, first):
             field = None if self._exactly or package is None else ids.field
             if field is not None and line is not None and len(line) <= MAX_VALUES:
@@ -80,7 +81,7 @@ class Records:
                 # has refused halves of surrogate pairs.
                 try:
                     record = package.loads(line)
-                    text, key = record[source.text_field], record[field]
+                    text, key = record[text_field], record[field]
                 except (ValueError, KeyError, TypeError):
                     pass  # also where a field is within another
                 else:
@@ -91,7 +92,7 @@ class Records:
                         and source.made.give(key)
                     ):
                         source.intake.id_fields[field] += 1
-                        yield Document(key, text, source.path, number, raw=line)
+                        yield Document(key, text, path, number, raw=line if keep else None)
                         continue
             document = self._line(line, number)
             if document is not None:
@@ -107,10 +108,10 @@ class Records:
             line = unmarked(line)
         return None if not line or line.isspace() else self.document(line, number)
 
-    def document(self, line: bytes, number: int, *, keep_line: bool = True) -> Document | None:
+    def document(self, line: bytes, number: int, *, is_line: bool = True) -> Document | None:
         """That of an object as it is written; None, and a bad record, if it is none.
 
-        With `keep_line` it keeps the bytes, to be written as they are; else the fields.
+        It keeps the bytes of a line, to be written as they are, and the fields of another object.
         """
         source = self._source
         path, text_field = source.path, source.text_field
@@ -128,8 +129,8 @@ class Records:
                 path=path,
                 line=number,
                 numbered=self._ids.numbered,
-                raw=line if keep_line else None,
-                row=None if keep_line else record,
+                raw=line if is_line else None,
+                row=None if is_line else record,
             )
         except (Unusable, Unreadable) as reason:
             first = path == STDIN and not source.intake.documents

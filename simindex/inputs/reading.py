@@ -85,7 +85,8 @@ class ReadOptions:
     html : a name of `markup.EXTRACTORS`
         How texts are taken from HTML files and pages of archives; "raw" keeps the markup.
     all_fields : bool
-        Whether documents of Parquet and Arrow files have their other columns, too.
+        Whether documents of JSON lines keep these, and those of Parquet and Arrow files their other
+        columns.
     """
 
     format: str = AUTO

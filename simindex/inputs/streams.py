@@ -150,7 +150,8 @@ def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | Non
         if last:
             block = io.BytesIO(data[:last]).readlines()
             block[0] = b"".join((*begun, block[0]))
-            yield number, [_within(line, limit) for line in block]
+            short = max(map(len, block)) <= limit
+            yield number, [*block] if short else [_within(line, limit) for line in block]
             number, begun, size = number + len(block), [], 0
             data = data[last:]
         begun.append(data)

@@ -118,17 +118,19 @@ def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]
         yield list(texts)
     else:
         rest = iter(texts)
-        while portion := list(_some(rest, most or PORTION_CHARACTERS)):
+        while portion := _some(rest, most or PORTION_CHARACTERS):
             yield portion
 
 
-def _some(texts: Iterator[Any], most: int) -> Iterator[Any]:
+def _some(texts: Iterator[Any], most: int) -> list[Any]:
+    taken: list[Any] = []
     characters = 0
     for text in islice(texts, PORTION_TEXTS):
-        yield text
+        taken.append(text)
         characters += len(text) if isinstance(text, (str, bytes)) else 0
         if characters >= most:
-            return
+            break
+    return taken
 
 
 def _arrow_columns(texts: Any) -> Iterator[Column] | None:

@@ -37,12 +37,13 @@ BAD = st.sampled_from(
 BLANK = st.sampled_from([b"", b"  ", b"\t", b"\r"])
 
 
-def documents_of(data: bytes, intake: Intake, limit: int = 1 << 20) -> list[Document]:
-    return list(
-        read_jsonl(
-            io.BytesIO(data), Source(path="f.jsonl", name="f.jsonl", intake=intake, limit=limit)
-        )
+def documents_of(
+    data: bytes, intake: Intake, limit: int = 1 << 20, *, all_fields: bool = False
+) -> list[Document]:
+    source = Source(
+        path="f.jsonl", name="f.jsonl", intake=intake, limit=limit, all_fields=all_fields
     )
+    return list(read_jsonl(io.BytesIO(data), source))
 
 
 @given(
@@ -72,6 +73,8 @@ def test_every_good_record_is_read_and_every_bad_one_counted_at_its_line(
     assert [(document.key, document.text) for document in documents] == expected
     assert reported == bad_lines
     assert intake.bad_records == len(bad_lines)
+    documents = documents_of(data, Intake(max_errors=None), all_fields=True)
+    assert [(document.key, document.text) for document in documents] == expected
     raw = [document.raw for document in documents]
     assert all(line is not None and line in data for line in raw)
 

@@ -116,7 +116,7 @@ def clusters(
                     else:
                         write(columns)
             else:
-                reading = reading.named_for(index)
+                reading = reading.of_all_fields().named_for(index)
                 if not quiet:
                     reading.say_names(inputs, index_path)
                 intake = reading.intake()
