@@ -57,6 +57,18 @@ def test_the_inputs_decide_which_document_is_kept(
     assert [one["kept"] for one in records] == [line[3] for line in lines]
 
 
+@pytest.mark.parametrize("policy", ["highest:n", "newest"])
+def test_columns_decide_as_fields_do(run: Run, tmp_path: Path, policy: str) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").Table.from_pylist(RECORDS)
+    parquet.write_table(table, tmp_path / "a.parquet")
+    run("build", "i.sim", tmp_path / "a.parquet")
+    done = run("clusters", "i.sim", tmp_path / "a.parquet", "--keep", policy, "-d", 0)
+    kept = {"highest:n": "b d e", "newest": "b d f"}[policy]
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert sorted(line[1] for line in lines if line[0] == "keep") == kept.split()
+
+
 @pytest.mark.parametrize("star", [[], ["--star"]])
 def test_what_is_dropped_can_be_deleted(run: Run, built: Path, star: list[str]) -> None:
     drop = run(
