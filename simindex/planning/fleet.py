@@ -5,7 +5,7 @@
     send     the batch, which each machine that has it passes on: log2(N + 1) rounds, rounded up
     sweep    each machine answers the batch for its shards, on all cores
     return   the matches, to the machine that asked
-    merge    there, on one thread
+    merge    there, on one core for each batch
 
 A batch takes the sum of the last four. Where batches overlap, the slowest step sets the rate.
 
@@ -236,10 +236,11 @@ def _of_shards(
     sending = send_s(fleet, asked_machines, sent)
     returning = fleet.latency_s + returned / fleet.network_bytes_s
     merging = matches * rates.merged_ns * 1e-9
-    # Replicas answer other batches at the same time.
+    # Replicas answer other batches at the same time, and other cores merge them.
     busy_s = sweep * min(1.0, shards / fleet.machines)
-    slowest = max(sending, busy_s, returning, merging)
-    text_s = text_bytes / fleet.machines / min(
+    slowest = max(sending, busy_s, returning, merging / fleet.cores)
+    own = -(-shards // fleet.machines)
+    text_s = own * text_bytes / shards / min(
         fleet.cores * rates.text_bytes_s, fleet.network_bytes_s
     )
     build_s = text_s + shards_built_s(work, fleet, one.machine, rates)

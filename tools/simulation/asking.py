@@ -117,11 +117,11 @@ class _Asking:
         while True:
             answering = self.env.process(self._swept(shard, node, has))
             yield answering | node.lost
-            if answering.processed and answering.ok:
+            if not answering.is_alive:
                 break
             answering.interrupt("its node is lost")
             yield self.env.timeout(self.cluster.load.notice_s)
-            node = yield self.env.process(self._elsewhere(shard))
+            node = self._elsewhere(shard)
             if node.number not in has:
                 has[node.number] = simpy.Event(self.env)
                 yield self.env.process(
@@ -131,16 +131,14 @@ class _Asking:
                 has[node.number].succeed()
         self.found.answers[number, shard] += 1
 
-    def _elsewhere(self, shard: int) -> Process:
-        """A node that has the shard, after it has fetched it if none had it."""
+    def _elsewhere(self, shard: int) -> Node:
+        """A node that has the shard; if none has it, one that begins to fetch it."""
         hosts = self.cluster.hosts(shard)
-        node = self._least_asked(hosts) if hosts else self.cluster.place(shard)
-        if not hosts:
-            node.asked += 1
-            self.fetching[node.number, shard] = self.env.process(self._fetch(node, shard))
-        fetch = self.fetching.get((node.number, shard))
-        if fetch is not None and not fetch.processed:
-            yield fetch
+        if hosts:
+            return self._least_asked(hosts)
+        node = self.cluster.place(shard)
+        node.asked += 1
+        self.fetching[node.number, shard] = self.env.process(self._fetch(node, shard))
         return node
 
     def _fetch(self, node: Node, shard: int) -> Process:
@@ -151,6 +149,9 @@ class _Asking:
     def _swept(self, shard: int, node: Node, has: dict[int, simpy.Event]) -> Process:
         try:
             yield has[node.number]
+            fetching = self.fetching.get((node.number, shard))
+            if fetching is not None and not fetching.processed:
+                yield fetching
             yield self.env.process(self._sweep(shard, node))
             size = self._matches(shard) * MATCH_BYTES
             yield self.env.process(self.cluster.send(node, self.cluster.asker, size))

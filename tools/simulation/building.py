@@ -48,7 +48,7 @@ class _Building:
             node.asked += 1
             building = self.env.process(self._build(shard, node))
             yield building | node.lost
-            if building.processed and building.ok:
+            if not building.is_alive:
                 break
             building.interrupt("its node is lost")
             self.built.again += 1
@@ -72,16 +72,12 @@ class _Building:
             yield self.env.process(cluster.compute(node, rows / self.rates.built_rows_s))
             stored = cluster.work.disk_bytes * share
             yield self.env.process(cluster.read(node, stored))
-            with node.sending.request() as link:
-                yield link
-                yield self.env.timeout(stored / cluster.fleet.network_bytes_s)
+            yield self.env.process(cluster.transfer([node.sending], stored))
         except simpy.Interrupt:
             return
 
     def _fingerprints(self, node: Node, size_bytes: float) -> Process:
-        with node.receiving.request() as link:
-            yield link
-            yield self.env.timeout(size_bytes / self.cluster.fleet.network_bytes_s)
+        yield self.env.process(self.cluster.transfer([node.receiving], size_bytes))
         yield self.env.process(
             self.cluster.compute(node, size_bytes / self.rates.text_bytes_s)
         )

@@ -5,12 +5,14 @@
                       --- storage, which sends what the networks of the nodes take
 
 1. A core, a disk and each direction of a network do one thing at a time, first come first served.
+   A long message lets others pass after each piece.
 2. A node has its tables in memory if those of all its shards fit. Else it reads them for each batch.
 3. A lost node answers nothing from then on. What is on the way to or from it arrives.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -21,6 +23,9 @@ import simpy
 from simindex.planning.fleet import Fleet, ShardWork
 
 Process = Generator[simpy.Event, Any, Any]
+
+PIECE_BYTES = 1 << 28
+"""What goes over the network without a pause for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +132,18 @@ class Cluster:
     def send(self, source: Node | None, target: Node, size_bytes: float) -> Process:
         """A message; from shared storage if no node sends it."""
         yield self.env.timeout(self.fleet.latency_s)
-        held = [target.receiving] if source is None else [source.sending, target.receiving]
-        requests = [link.request() for link in held]
-        yield simpy.AllOf(self.env, requests)
-        yield self.env.timeout(size_bytes / self.fleet.network_bytes_s)
-        for link, request in zip(held, requests, strict=True):
-            link.release(request)
+        links = [target.receiving] if source is None else [source.sending, target.receiving]
+        yield self.env.process(self.transfer(links, size_bytes))
+
+    def transfer(self, links: list[simpy.Resource], size_bytes: float) -> Process:
+        """Over all of some directions of the network, in pieces that let others pass."""
+        pieces = max(1, math.ceil(size_bytes / PIECE_BYTES))
+        for _ in range(pieces):
+            requests = [link.request() for link in links]
+            yield simpy.AllOf(self.env, requests)
+            yield self.env.timeout(size_bytes / pieces / self.fleet.network_bytes_s)
+            for link, request in zip(links, requests, strict=True):
+                link.release(request)
 
     def compute(self, node: Node, seconds: float) -> Process:
         """On one core."""
