@@ -44,6 +44,9 @@ class Rates:
     """Text in JSON lines, read and turned into fingerprints: `tools/bench.py ingest`."""
     built_rows_s: float = 1.0e6
     """Rows in the tables of a shard, read back and verified: `tools/simulate.py measure`."""
+    written_bytes_s: float = 5e8
+    """To the disk, until they are durable, if the disk is not slower: `tools/simulate.py measure`.
+    """
     merged_ns: float = 100.0
     """A match of a shard that becomes one of all shards: `tools/simulate.py measure`."""
     match_share: float = reading.MATCHED_SHARE
@@ -277,7 +280,7 @@ def shards_built_s(work: ShardWork, fleet: Fleet, machine: Machine, rates: Rates
     stored = own * work.disk_bytes
     return (
         turns * work.rows / rates.built_rows_s
-        + stored / machine.disk_bytes_s
+        + stored / min(machine.disk_bytes_s, rates.written_bytes_s)
         + stored / fleet.network_bytes_s
         + max(0, held - own) * work.disk_bytes / fleet.network_bytes_s
     )

@@ -17,7 +17,9 @@ from simindex.planning.forecast import outlines
 from simindex.planning.machine import Machine
 from simindex.planning.reading import Call
 
-RATES = Rates(text_bytes_s=1e6, built_rows_s=1e6, merged_ns=1000.0, match_share=0.5)
+RATES = Rates(
+    text_bytes_s=1e6, built_rows_s=1e6, written_bytes_s=1e9, merged_ns=1000.0, match_share=0.5
+)
 BATCH = 1_000_000
 DISK = 1e9
 LOCAL = Fleet(1, cores=2, network_bytes_s=inf, latency_s=0.0)
@@ -145,7 +147,7 @@ def test_overlapping_batches_reach_the_rate_of_the_forecast() -> None:
     (outline,) = [one for one in outlines(10**9 // 4) if one.method == found.method]
     many = ask(
         fleet, shard_work(outline, fleet, BATCH), batch=BATCH, query_bytes=8, rates=RATES,
-        disk_bytes_s=Machine().disk_bytes_s, load=Load(batches=200, in_flight=8),
+        disk_bytes_s=Machine().disk_bytes_s, load=Load(batches=200, in_flight=24),
     )
     assert 200 * BATCH / many.seconds == pytest.approx(found.queries_s, rel=0.05)
 

@@ -166,11 +166,11 @@ class _Asking:
         processor_s = work.thread_call.processor_s * share
         reading, first_s = [], 0.0
         if not cluster.in_memory(node):
-            size = work.call.read_bytes * cluster.share(shard)
+            read_s = work.call.read_bytes * cluster.share(shard) / cluster.disk_bytes_s
             hideable_s = work.call.hideable_bytes * cluster.share(shard) / cluster.disk_bytes_s
             hidden_s = work.call.hidden_share * min(processor_s, hideable_s)
-            first_s = size / cluster.disk_bytes_s - hidden_s
-            reading = [cluster.read(node, size)]
+            first_s = read_s - hidden_s
+            reading = [cluster.use_disk(node, read_s)]
         yield cluster.all_of(
             *reading,
             *(self._compute(node, first_s, processor_s) for _ in range(work.threads)),

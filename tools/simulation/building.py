@@ -71,7 +71,8 @@ class _Building:
             rows = cluster.work.rows * share
             yield self.env.process(cluster.compute(node, rows / self.rates.built_rows_s))
             stored = cluster.work.disk_bytes * share
-            yield self.env.process(cluster.read(node, stored))
+            speed = min(cluster.disk_bytes_s, self.rates.written_bytes_s)
+            yield self.env.process(cluster.use_disk(node, stored / speed))
             yield self.env.process(cluster.transfer([node.sending], stored))
         except simpy.Interrupt:
             return

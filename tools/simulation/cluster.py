@@ -152,11 +152,11 @@ class Cluster:
             yield self.env.timeout(seconds * node.slowness)
             node.busy_s += seconds * node.slowness
 
-    def read(self, node: Node, size_bytes: float) -> Process:
-        """From its disk, or to it."""
+    def use_disk(self, node: Node, seconds: float) -> Process:
+        """To read, or to write."""
         with node.disk.request() as disk:
             yield disk
-            yield self.env.timeout(size_bytes / self.disk_bytes_s * node.slowness)
+            yield self.env.timeout(seconds * node.slowness)
 
     def all_of(self, *processes: Process) -> simpy.Event:
         """Happens when the last of them ends."""
