@@ -17,9 +17,8 @@ the networks of the machines take. Shards are equal, machines too, and none fail
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import ceil, log2
-from typing import Any
 
 from simindex.checks import require, require_whole
 from simindex.planning import reading
@@ -38,17 +37,19 @@ WEIGHT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one core does to build shards and to merge their answers."""
+    """What one core does to build shards and to merge their answers.
 
-    text_bytes_s: float = 42.6e6
-    """Text in JSON lines, read and turned into fingerprints: `tools/bench.py ingest`."""
-    built_rows_s: float = 1.0e6
-    """Rows in the tables of a shard, read back and verified: `tools/simulate.py measure`."""
-    written_bytes_s: float = 5e8
-    """To the disk, until they are durable, if the disk is not slower: `tools/simulate.py measure`.
+    The defaults are those of an AMD EPYC, by `tools/simulate.py measure`.
     """
-    merged_ns: float = 100.0
-    """A match of a shard that becomes one of all shards: `tools/simulate.py measure`."""
+
+    text_bytes_s: float = 50e6
+    """JSON lines that become marked JSON lines and an index."""
+    built_rows_s: float = 1.6e6
+    """Rows in four permuted tables of a shard, read back and verified, without the disk."""
+    written_bytes_s: float = 1.2e9
+    """To the disk, until they are durable, if the disk is not slower."""
+    merged_ns: float = 22.0
+    """A match of a shard that becomes one of all shards."""
     match_share: float = reading.MATCHED_SHARE
     """Matches of a query, on average, in all shards together."""
 
@@ -134,9 +135,6 @@ class FleetForecast:
     chosen: bool = False
     """Answers a batch in the least time."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
