@@ -16,7 +16,7 @@ from simulation.cluster import Cluster, Load, Node, Process
 
 from simindex.planning.fleet import Fleet, Rates, ShardWork
 
-PIECES = 8
+PIECES = 4
 """Of a shard's text for each core: one is received while others are turned into fingerprints."""
 
 
@@ -78,7 +78,9 @@ class _Building:
             return
 
     def _fingerprints(self, node: Node, size_bytes: float) -> Process:
-        yield self.env.process(self.cluster.transfer([node.receiving], size_bytes))
+        with node.receiving.request() as link:
+            yield link
+            yield self.env.timeout(size_bytes / self.cluster.fleet.network_bytes_s)
         yield self.env.process(
             self.cluster.compute(node, size_bytes / self.rates.text_bytes_s)
         )
