@@ -7,6 +7,7 @@ from itertools import pairwise, product
 from math import inf
 
 import pytest
+from simulation import page
 from simulation.asking import Asked, ask
 from simulation.building import Built, build
 from simulation.cluster import Cluster, Load
@@ -217,3 +218,10 @@ def test_copies_of_a_shard_are_on_different_machines() -> None:
             assert all(len(cluster.hosts(shard)) == replicas for shard in range(shards))
             assert max(held) - min(held) <= 1
             assert max(held) == -(-shards * replicas // machines)
+
+
+@pytest.mark.parametrize("name", ["manku", "events", "added", "prefixes"])
+def test_the_page_has_what_is_simulated(name: str) -> None:
+    """`python tools/simulate.py page` writes it anew; these tables take the least time."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert f"<!-- {name} -->\n\n{page.TABLES[name]()}\n\n<!-- end -->" in text
