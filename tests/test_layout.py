@@ -39,6 +39,7 @@ TESTED_BY = {
     "cli/building.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
+    "cli/fleet.py": "cli/commands/test_plan.py",
     "cli/dedup/outputs.py": "cli/commands/test_dedup.py",
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",

@@ -176,20 +176,11 @@ def forecast(
     InvalidOption
         If an option is out of range, or nothing fits the memory; says the least that would do.
     """
-    _check_size(rows, bits)
-    h = raw_radius(bits) if h is None else h
-    recall = check_options(h=h, recall=recall, method="auto", bits=bits)
-    machine = machine or Machine()
-    if recall < 1 and calibration is None:
-        calibration = usual_calibration(bits, h)
-    segments = -(-rows // MAX_ROWS)
     found = [
-        _of_structure(
-            Imagined(-(-rows // segments), bits, () if design is None else (design,)), rows,
-            Question(h=h, recall=share, method=method), memory_bytes, machine,
-            calibration if share < 1 else None,
+        _of_structure(one, memory_bytes)
+        for one in outlines(
+            rows, h=h, recall=recall, bits=bits, machine=machine, calibration=calibration
         )
-        for method, design, share in _structures(h, recall, bits)
     ]
     fitting = [one for one in found if one.fits]
     if not fitting:
@@ -270,40 +261,98 @@ class Imagined:
         return found if same else rounded
 
 
-def _of_structure(
-    each: Imagined, rows: int, question: Question, memory_bytes: int | None, machine: Machine,
-    calibration: Calibration | None,
-) -> Forecast:
-    """Of an index of `rows` rows, each of whose segments is of one kind."""
-    segments = -(-rows // each.rows)
-    design = next(iter(each.designs), None)
-    name = psm.NAME if question.method == "auto" else question.method
-    name = name if design is None else design.structure
-    memory = segments * registry.of(name).held_bytes([each.table], design)
-    disk = memory + ID_BYTES * rows
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """An index that there is not yet: its sizes, and what its calls take."""
 
-    def planned(queries: int) -> TablePlan:
-        return each.plan(question, queries, machine, calibration)
+    rows: int
+    each: Imagined
+    """Each of its segments."""
+    question: Question
+    machine: Machine
+    calibration: Calibration | None
 
-    def call_s(one: TablePlan, queries: int) -> float:
-        """Of the processor."""
-        return (CALL_NS + segments * (SEGMENT_NS + queries * one.nanoseconds)) * 1e-9
+    @property
+    def segments(self) -> int:
+        """As few as possible."""
+        return -(-self.rows // self.each.rows)
 
-    def cold_s(one: TablePlan, queries: int) -> float:
-        segment_s = call_s(one, queries) / segments
-        return segments * reading.cold_s(
-            machine, each.rows, each.bits // 64, one, queries, segment_s
+    @property
+    def design(self) -> BlockDesign | None:
+        """Of its permuted tables."""
+        return next(iter(self.each.designs), None)
+
+    @property
+    def method(self) -> str:
+        """As `Forecast.method` has it."""
+        name = psm.NAME if self.question.method == "auto" else self.question.method
+        return name if self.design is None else self.design.structure
+
+    @property
+    def memory_bytes(self) -> int:
+        """What a search must have at hand."""
+        return self.segments * registry.of(self.method).held_bytes([self.each.table], self.design)
+
+    @property
+    def disk_bytes(self) -> int:
+        """With ids."""
+        return self.memory_bytes + ID_BYTES * self.rows
+
+    def planned(self, queries: int) -> TablePlan:
+        """How a call is answered in each segment."""
+        return self.each.plan(self.question, queries, self.machine, self.calibration)
+
+    def processor_s(self, plan: TablePlan, queries: int) -> float:
+        """Of a call that is answered so, on one thread."""
+        return (CALL_NS + self.segments * (SEGMENT_NS + queries * plan.nanoseconds)) * 1e-9
+
+    def cold_call(self, plan: TablePlan, queries: int) -> reading.Call:
+        """A call whose files are on the disk only."""
+        segment_s = self.processor_s(plan, queries) / self.segments
+        words = self.each.bits // 64
+        each = reading.cold_call(self.each.rows, words, plan, queries, segment_s)
+        return each.times(self.segments)
+
+
+def outlines(
+    rows: int,
+    *,
+    h: int | None = None,
+    recall: float = 1.0,
+    bits: int = 64,
+    machine: Machine | None = None,
+    calibration: Calibration | None = None,
+) -> list[Outline]:
+    """An index of each structure. Parameters and errors are of `forecast`."""
+    _check_size(rows, bits)
+    h = raw_radius(bits) if h is None else h
+    recall = check_options(h=h, recall=recall, method="auto", bits=bits)
+    if recall < 1 and calibration is None:
+        calibration = usual_calibration(bits, h)
+    segments = -(-rows // MAX_ROWS)
+    return [
+        Outline(
+            rows, Imagined(-(-rows // segments), bits, () if design is None else (design,)),
+            Question(h=h, recall=share, method=method), machine or Machine(),
+            calibration if share < 1 else None,
         )
+        for method, design, share in _structures(h, recall, bits)
+    ]
 
-    online, batches = planned(ONLINE_QUERIES), {m: planned(m) for m in BATCHES}
+
+def _of_structure(one: Outline, memory_bytes: int | None) -> Forecast:
+    """Of an index each of whose segments is of one kind."""
+    memory, disk, design = one.memory_bytes, one.disk_bytes, one.design
+    online, batches = one.planned(ONLINE_QUERIES), {m: one.planned(m) for m in BATCHES}
     return Forecast(
-        name, 1.0 if online.exact else question.recall, 1 if design is None else design.tables,
+        one.method, 1.0 if online.exact else one.question.recall,
+        1 if design is None else design.tables,
         (min(online.widths, default=0), max(online.widths, default=0)), online.flips,
-        disk / rows, disk, memory, memory_bytes is None or memory <= memory_bytes,
-        ONLINE_QUERIES / call_s(online, ONLINE_QUERIES),
-        {m: m / call_s(one, m) for m, one in batches.items()},
-        {m: m / cold_s(one, m) for m, one in batches.items()},
-        {m: one.method for m, one in batches.items()},
+        disk / one.rows, disk, memory, memory_bytes is None or memory <= memory_bytes,
+        ONLINE_QUERIES / one.processor_s(online, ONLINE_QUERIES),
+        {m: m / one.processor_s(plan, m) for m, plan in batches.items()},
+        {m: m / one.cold_call(plan, m).seconds(one.machine) for m, plan in batches.items()},
+        {m: plan.method for m, plan in batches.items()},
     )
 
 

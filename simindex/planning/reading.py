@@ -12,6 +12,8 @@ The papers' letters: b bits of a fingerprint, D bytes a second, m queries, n row
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from simindex.methods import psm
 from simindex.methods.base import TablePlan, reaches
 from simindex.planning.machine import Machine
@@ -62,11 +64,40 @@ def cold_bytes(n: int, words: int, plan: TablePlan, m: int) -> tuple[float, floa
     return 0.0, rows + min(ids, MATCHED_SHARE * m * AROUND_BYTES)
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a call takes whose files are on the disk only."""
+
+    processor_s: float
+    read_bytes: float
+    hideable_bytes: float
+    """Of these, what is read while the processor computes."""
+    hidden_share: float
+    """The part of the shorter of both that is hidden behind the longer."""
+
+    def seconds(self, machine: Machine) -> float:
+        """By the speed of the machine's disk: where all is hidden, the m / rate of [PSM] (18)."""
+        read, hideable = (disk_s(machine, 1, 8 * b) for b in (self.read_bytes, self.hideable_bytes))
+        return self.processor_s + read - self.hidden_share * min(self.processor_s, hideable)
+
+    def times(self, segments: int) -> Call:
+        """Of so many tables, one after the other."""
+        return Call(
+            segments * self.processor_s, segments * self.read_bytes,
+            segments * self.hideable_bytes, self.hidden_share,
+        )
+
+
+def cold_call(n: int, words: int, plan: TablePlan, m: int, cpu_s: float) -> Call:
+    """A call of m queries in a table of n rows, of which the processor takes `cpu_s`."""
+    ahead, touched = cold_bytes(n, words, plan, m)
+    if plan.design is not None and reaches(m, plan.swept_from):
+        return Call(cpu_s, touched, touched, HIDDEN_SHARE)
+    return Call(cpu_s, ahead + touched, ahead, 1.0)
+
+
 def cold_s(
     machine: Machine, n: int, words: int, plan: TablePlan, m: int, cpu_s: float
 ) -> float:
-    """Seconds of a call of m queries in a table of n rows, of which the processor takes `cpu_s`."""
-    ahead, touched = (disk_s(machine, 1, 8 * size) for size in cold_bytes(n, words, plan, m))
-    if plan.design is not None and reaches(m, plan.swept_from):
-        return cpu_s + touched - HIDDEN_SHARE * min(cpu_s, touched)
-    return m / rate(m, ahead, cpu_s) + touched
+    """Seconds of such a call."""
+    return cold_call(n, words, plan, m, cpu_s).seconds(machine)

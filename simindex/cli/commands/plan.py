@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from simindex.cli.app import program
 from simindex.cli.choices import distance, memory_option, output_options, verbose_option
 from simindex.cli.console import MEASURING, count, duration, emit, say
+from simindex.cli.fleet import COLUMNS as FLEET_COLUMNS
+from simindex.cli.fleet import FleetOptions, fleet_options, line, summary
 from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import default_recipe
 from simindex.planning.machine import Machine
 
 if TYPE_CHECKING:
+    from simindex.planning.fleet import FleetForecast
     from simindex.planning.forecast import Forecast, SliceForecast
 
 COLUMNS = ("method", "recall", "T", "t", "k", "bytes/row", "memory", "fits", "queries/s")
@@ -42,11 +46,12 @@ MILLION = 1_000_000
     "--measure", "measured", is_flag=True,
     help="First measure this machine, which takes about 10 s.",
 )
+@fleet_options
 @verbose_option
 @output_options
 def plan(
     rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
-    verbose: bool, as_json: bool, quiet: bool,
+    machines: FleetOptions, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Predict the size and speed of an index, for each structure. Needs no index.
 
@@ -63,10 +68,33 @@ def plan(
     from simindex.planning.forecast import BATCHES, forecast, slice_forecast
     from simindex.planning.measurement import measure
 
+    fleet = machines.fleet(memory)
     h = default_recipe({"bits": bits}).h if h is None else h
     if measured and not quiet:
         say(MEASURING)
     machine = measure() if measured else Machine()
+    if fleet is not None:
+        from simindex.planning.fleet import fleet_forecast
+
+        divided = fleet_forecast(
+            rows, fleet, h=h, recall=recall, bits=bits, batch=machines.batch or MILLION,
+            text_bytes=machines.text or 0, machine=machine,
+        )
+        if as_json:
+            for each in divided:
+                emit({**asdict(each), "h": h})
+            return
+        shown = divided if verbose else _fastest_of_each(divided, lambda one: one.queries_s)
+        _print_table(
+            [FLEET_COLUMNS, *(
+                line(one, one.method if verbose else _way(one), _short, _bytes) for one in shown
+            )],
+            [one.chosen for one in shown],
+        )
+        if not quiet:
+            say(summary(divided, fleet, _short, _bytes))
+            _say_basis(h, bits, machine, verbose, "is the fastest batch; rates are of all machines")
+        return
     found = forecast(
         rows, h=h, recall=recall, bits=bits, memory_bytes=memory, machine=machine
     )
@@ -85,36 +113,48 @@ def plan(
         sizes = [f"{kind}={_short(m)}" for kind in ("m", "cold") for m in BATCHES]
         table = [(*COLUMNS, *sizes), *map(_line, found)]
     else:
-        found = _fastest_of_each(found)
+        found = _fastest_of_each(found, lambda one: one.queries_s)
         table = [USERS_COLUMNS, *map(_users_line, found)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for number, line in enumerate(table):
-        cells = [line[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
-        mark = "*" if number and found[number - 1].chosen else " "
-        click.echo(f"{mark} {'  '.join(cells)}".rstrip())
+    _print_table(table, [one.chosen for one in found])
     if lists is not None and verbose:
         click.echo(_lists(lists))
     if not quiet:
-        whose = "measured here" if machine.measured else "of another machine: --measure this one"
-        say(
-            f"within {h} of {bits} bits; * is the fastest that fits; on one thread, by the times "
-            f"{whose}{'' if verbose else '; --verbose shows the names for --structures'}"
-        )
+        _say_basis(h, bits, machine, verbose, "is the fastest that fits; on one thread")
+
+
+def _print_table(table: list[tuple[str, ...]], chosen: list[bool]) -> None:
+    """Columns below their headings, with a mark before the line that is chosen."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for number, row in enumerate(table):
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        mark = "*" if number and chosen[number - 1] else " "
+        click.echo(f"{mark} {'  '.join(cells)}".rstrip())
+
+
+def _say_basis(h: int, bits: int, machine: Machine, verbose: bool, star: str) -> None:
+    whose = "measured here" if machine.measured else "of another machine: --measure this one"
+    say(
+        f"within {h} of {bits} bits; * {star}, by the times "
+        f"{whose}{'' if verbose else '; --verbose shows the names for --structures'}"
+    )
 
 
 WAYS = {"psm": "sorted rows", "scan": "every row"}
 """What is searched, in the words of the shell; other methods search permuted tables."""
 
 
-def _way(one: Forecast) -> str:
+Line = TypeVar("Line", "Forecast", "FleetForecast")
+
+
+def _way(one: Forecast | FleetForecast) -> str:
     return WAYS.get(one.method) or count(one.tables, "permuted table")
 
 
-def _fastest_of_each(found: list[Forecast]) -> list[Forecast]:
+def _fastest_of_each(found: list[Line], rate: Callable[[Line], float]) -> list[Line]:
     """One forecast for each way and recall: designs of as many tables have the same size."""
-    best: dict[tuple[str, float], Forecast] = {}
-    for one in sorted(found, key=lambda one: (one.chosen, one.queries_s)):
+    best: dict[tuple[str, float], Line] = {}
+    for one in sorted(found, key=lambda one: (one.chosen, rate(one))):
         best[_way(one), one.recall] = one
     return [one for one in found if best[_way(one), one.recall] is one]
 

@@ -99,3 +99,33 @@ def test_sizes_are_binary_unless_they_end_in_b(run: Run, size: str, fits: bool) 
     scan = [line.split() for line in planned.stdout.splitlines() if "scan" in line.split()]
     assert [line[-11:-9] for line in scan] == ([["7.63M", "yes"]] if fits else [])
     assert ("comparing every row needs the least, 8,000,000 bytes" in planned.stderr) is not fits
+
+
+def test_plan_divides_rows_among_machines(run: Run) -> None:
+    """Rows and bytes are of a machine; what is sent is said below."""
+    planned = run("plan", "--rows", "8e9", "-d", 3, "--machines", 200, "--price", 0.8)
+    heading, *lines = planned.stdout.splitlines()
+    assert heading.split()[:4] == ["searched", "recall", "rows", "on"]
+    (scan,) = [line for line in lines if "every row" in line]
+    assert scan.split()[3:7] == ["40M", "610M", "305M", "yes"]
+    assert sum(line.startswith("*") for line in lines) == 1
+    assert "200 shards of 40M rows, 1 a machine" in planned.stderr
+    assert "the build costs" in planned.stderr
+
+
+def test_plan_prints_records_of_machines(run: Run, objects: Any) -> None:
+    found = objects(
+        run(
+            "plan", "--rows", "1e9", "--machines", 6, "--replicas", 2, "--cores", 4, "--disk",
+            "2GB", "--network", "100MB", "--batch", "1k", "--text", "1TB", "--json",
+        ).stdout
+    )
+    assert {(one["machines"], one["shards"], one["batch"]) for one in found} == {(6, 3, 1000)}
+    assert sum(one["chosen"] for one in found) == 1
+    assert {one["sent_bytes"] for one in found} == {3 * 8000}
+
+
+def test_options_of_machines_need_machines(run: Run) -> None:
+    for option, value in (("--cores", 3), ("--text", "1TB"), ("--price", 1), ("--shards", 2)):
+        wrong = run("plan", "--rows", "1e6", option, value, code=2)
+        assert f"{option} needs --machines N" in wrong.stderr

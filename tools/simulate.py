@@ -1,0 +1,62 @@
+"""Predicts a collection of shards on many machines, and compares predictions with real shards.
+
+    python tools/simulate.py measure --dir DIR    writes tools/simulation/measured.json, a minute
+    python tools/simulate.py check --dir DIR      1 to 4 real shards, beside what is predicted
+    python tools/simulate.py page                 the tables and charts of docs/explanation/scaling.md
+
+The last measures nothing: equal constants give equal pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """See above."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("measure", "check"):
+        command = commands.add_parser(name)
+        command.add_argument("--dir", type=Path, help="of a disk; 1 GB")
+    command.add_argument("--rows", type=int, default=8_000_000)
+    command.add_argument("--queries", type=int, default=1_000_000)
+    commands.add_parser("page")
+    options = parser.parse_args(arguments)
+    if options.command == "page":
+        from simulation import page
+
+        page.write()
+        return
+    from simulation import real
+
+    with (
+        tempfile.TemporaryDirectory(dir=options.dir) as folder,
+        tempfile.TemporaryDirectory(dir=_memory()) as memory,
+    ):
+        if options.command == "measure":
+            found = real.measure(Path(folder), Path(memory))
+            found.write()
+            print(found.host, found.rates, f"disk {found.machine.disk_bytes_s:.3g} bytes/s")
+            return
+        constants = real.Constants.read()
+        print("| shards | build, predicted | measured | batch, predicted | measured | matches |")
+        print("|---:|---:|---:|---:|---:|---:|")
+        for one in real.check(Path(folder), constants, options.rows, options.queries):
+            times = (*one.build_s, *one.batch_s)
+            cells = " | ".join(f"{seconds:.3g} s" for seconds in times)
+            print(f"| {one.shards} | {cells} | {one.matches[1]:,.0f} |", flush=True)
+
+
+def _memory() -> str | None:
+    """A folder in memory, where there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+
+
+if __name__ == "__main__":
+    main()
