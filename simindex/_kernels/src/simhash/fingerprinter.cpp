@@ -77,12 +77,12 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
   }
   const bool counted = tabled() || plan_.min_features > 1;
   *row.features = counted ? static_cast<std::int64_t>(table_.size()) : any_;
-  projection_.finish(unit_, row.fingerprint, row.weights);
+  projection_.finish(unit_, plan_.words, row.bits, row.weights);
 }
 
 void Fingerprinter::finish_given(const Row& row) {
   *row.features = static_cast<std::int64_t>(table_.size());
-  projection_.finish(1.0, row.fingerprint, row.weights);
+  projection_.finish(1.0, plan_.words, row.bits, row.weights);
 }
 
 }  // namespace simindex

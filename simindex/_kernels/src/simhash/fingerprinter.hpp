@@ -32,15 +32,16 @@ struct RecipePlan {
   std::span<const std::uint32_t> sublinear;  // step of tf, for 0 <= tf < size; beyond, of the last
   int projection = kSigns;
   std::span<const std::int16_t> quantiles;
-  std::size_t words = 1;
+  std::size_t words = 1;         // of the fingerprint, whose sums are given out as W
+  std::size_t sketch_words = 0;  // further bits of the same features
   std::size_t min_features = 1;
 };
 
 // Where the result of one document goes.
 struct Row {
-  std::uint64_t* fingerprint;  // (words)
-  float* weights;              // (64 words)
-  std::int64_t* features;      // distinct features, counted up to min_features at least
+  std::uint64_t* bits;     // (words + sketch_words)
+  float* weights;          // (64 words)
+  std::int64_t* features;  // distinct features, counted up to min_features at least
 };
 
 // The scratch of one thread. `stopped()` is asked between blocks of features; after it said so, the
@@ -54,7 +55,7 @@ class Fingerprinter {
       : plan_(plan),
         level_(level),
         reader_(plan.features, level),
-        projection_(plan.projection, plan.words, plan.quantiles, level),
+        projection_(plan.projection, plan.words + plan.sketch_words, plan.quantiles, level),
         unit_(plan.with_idf || plan.counting == kSublinear ? 1.0 / kOneStep : 1.0) {}
 
   template <class Stopped>
