@@ -21,6 +21,7 @@ from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query.search import THREADED_QUERIES
+from simindex.records.batch import Batch
 from simindex.storage.segmentfiles import checked_designs
 from simindex.threads import thread_count
 from simindex.writing import ingestion, policy, tombstone_runs
@@ -40,11 +41,11 @@ from simindex.writing.restructuring import restructure
 if TYPE_CHECKING:
     from simindex.arrays import U32, U64
     from simindex.index.handle import Handle
-    from simindex.records.batch import Batch
     from simindex.records.matches import Match, Matches
     from simindex.records.reports import Audit, Finding, Progress
     from simindex.simhash.recipe import Recipe
     from simindex.storage.snapshot import Snapshot
+    from simindex.writing.committer import Committer
 
 USUAL_FANOUT = 8
 """Files of tombstones of about one size that `compact` merges where commits merge none."""
@@ -78,6 +79,23 @@ class _Asked(NamedTuple):
     """The nearest row of the snapshot within h."""
 
 
+def _fitting(
+    committer: Committer, options: IndexOptions, given: Any, keys: Any
+) -> IndexOptions:
+    kind = kind_of_keys(given, keys) if options.keys is None else None
+    if kind and committer.may_take_keys:
+        options = replace(options, keys=kind)
+    sketch_bits = given.sketch_bits if isinstance(given, Batch) else 0
+    if sketch_bits and committer.may_take_sketches:
+        options = replace(options, sketch_bits=sketch_bits)
+    return options
+
+
+def _open_choices(options: IndexOptions) -> tuple[Any, int]:
+    """What the first rows decide where the options leave it open."""
+    return options.keys, options.sketch_bits
+
+
 class Changes:
     """Of one handle; one that was opened for reading refuses them."""
 
@@ -102,13 +120,12 @@ class Changes:
                 self._settling.leave(writer)
 
     def _fitting(self, given: Any, keys: Any) -> IndexOptions:
-        """The options; with the kind of keys of the first rows, where they say nothing of keys.
+        """The options; with the kind of keys and the width of sketches of the first rows, where
+        they leave them open.
 
         `given` is a batch, or comes with its `keys`. Under the lock.
         """
-        options, writer = self._options, self.handle.check_may_change()
-        kind = kind_of_keys(given, keys) if options.keys is None else None
-        return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
+        return _fitting(self.handle.check_may_change().committer, self._options, given, keys)
 
     def append(
         self, batch: Batch | Any, named: Mapping[str, Any], times: U32 | None = None
@@ -328,11 +345,13 @@ class Changes:
                 found = nearest(self.handle.answerer, snapshot, document, h, recall)
             found = nearer(found, committer.recent.nearest(document.rows, h))
             if found is None:
-                names_rows = options.keys != self._options.keys
-                if names_rows and not committer.may_take_keys:  # another thread was first
-                    checked_document(document, None, self._options, recipe)
+                decides = _open_choices(options) != _open_choices(self._options)
+                if decides:
+                    now = _fitting(committer, self._options, document, None)
+                    if _open_choices(now) != _open_choices(options):  # another thread was first
+                        checked_document(document, None, self._options, recipe)
                 add = partial(committer.add_recent, commit_s=commit_s)
-                if names_rows or (self.handle.recipe is None and document.recipe is not None):
+                if decides or (self.handle.recipe is None and document.recipe is not None):
                     committer.admitted(document, options, add)
                 else:
                     if self.handle.recipe is not recipe:

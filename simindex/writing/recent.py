@@ -2,6 +2,7 @@
 
     fingerprints  (capacity, W)   r0 r1 r2 ... r(n-1) | free        in order of arrival
     weights       (capacity, b)   the same, where any row has them
+    sketches      (capacity, S)   the same, in an index with sketches
     ids, keys     lists of the same length
 
 Queries compare all of them, at any h and however skewed: 3 us for 8,192 rows of 64 bits, 11 for
@@ -94,6 +95,7 @@ class Recent:
         self.due_at: float = inf
         """Time of `monotonic` at which the first of them is to be committed."""
         self._rows: U64 = np.empty((0, options.words), np.uint64)
+        self._sketches: U64 = np.empty((0, options.sketch_words), np.uint64)
         self._weights: F32 | None = None
         self._weighted: list[bool] = []
         self._ids: list[int] = []
@@ -120,9 +122,9 @@ class Recent:
         at = int(place[best])
         return Match(0, self._ids[at], self._keys[at], int(distance[best]))
 
-    def named(self, names: Names) -> tuple[U64, U64, list[Any], I64]:
-        """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), and places of
-        the names."""
+    def named(self, names: Names) -> tuple[U64, U64, list[Any], U64, I64]:
+        """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), sketches
+        (n, S), and places of the names."""
         places, rows = [], []
         for place, (id_, second) in enumerate(zip(names.id.tolist(), names.second.tolist(),
                                                   strict=True)):
@@ -133,7 +135,7 @@ class Recent:
                         rows.append(at)
         return (
             self._rows[rows], np.array([self._ids[at] for at in rows], np.uint64),
-            [self._keys[at] for at in rows], np.array(places, np.int64),
+            [self._keys[at] for at in rows], self._sketches[rows], np.array(places, np.int64),
         )
 
     def _second(self, at: int) -> int:
@@ -148,6 +150,8 @@ class Recent:
         for column in (self._weighted, self._ids, self._keys):
             del column[count:]  # of a row that an interrupt left half there
         self._rows[count] = document.rows[0]
+        if document.sketch is not None:
+            self._sketches[count] = document.sketch[0]
         kept = document.weights is not None and self._keeps_weights
         if document.weights is not None and kept:
             if self._weights is None:
@@ -174,9 +178,12 @@ class Recent:
             weights = np.empty((capacity, self._weights.shape[1]), np.float32)
             weights[:count] = self._weights[:count]
             self._weights = weights
+        sketches = np.empty((capacity, self._sketches.shape[1]), np.uint64)
+        sketches[:count] = self._sketches[:count]
+        self._sketches = sketches
         rows = np.empty((capacity, self._rows.shape[1]), np.uint64)
         rows[:count] = self._rows[:count]
-        self._rows = rows
+        self._rows = rows  # last: its length says for how many there is room
 
     def portion(self) -> tuple[Batch, Bools]:
         """Rows that make one batch, and which they are: those with weights, then those without."""
@@ -191,6 +198,8 @@ class Recent:
             named: dict[str, Any] = {"ids": np.array([self._ids[at] for at in places], np.uint64)}
         else:
             named = {"keys": [self._keys[at] for at in places]}
+        if self._sketches.shape[1]:
+            named["sketch"] = self._sketches[: self.count][taken]
         return Batch(self._rows[: self.count][taken], weights=weights, **named), taken
 
     def without(self, taken: Bools) -> Recent:
@@ -199,7 +208,7 @@ class Recent:
         places = left.tolist()
         others = copy(self)
         others.count = len(left)
-        others._rows = self._rows[left]
+        others._rows, others._sketches = self._rows[left], self._sketches[left]
         others._weights = None if self._weights is None else self._weights[left]
         others._weighted = [self._weighted[at] for at in places]
         others._ids = [self._ids[at] for at in places]
