@@ -100,8 +100,13 @@ class Fingerprinter {
   std::size_t invalid_at() const { return reader_.invalid_at(); }
 
  private:
-  // Whether the table has every feature of the document.
-  bool tabled() const { return plan_.counting == kOnce || plan_.counting == kSublinear; }
+  // Whether the table has every feature of the document. Of weights by idf a sum of one word takes
+  // less than to look a feature up; with a sketch there are so many words that equal features are
+  // better added at once: with 512 bits that takes 0.7 of the time. No sum changes.
+  bool tabled() const {
+    return plan_.counting == kOnce || plan_.counting == kSublinear ||
+           (plan_.with_idf && plan_.sketch_words != 0);
+  }
   void begin();
   void add(Hashes hashes);
   void add(Hashes hashes, std::span<const double> weights);
@@ -118,7 +123,7 @@ class Fingerprinter {
   double unit_;
   bool any_ = false;
   std::vector<std::uint64_t> weights_;
-  std::vector<std::uint64_t> waiting_;  // kBalanced: hashes of the document, whose steps weights_ has
+  std::vector<std::uint64_t> waiting_;  // kBalanced, not tabled: hashes, whose steps weights_ has
   std::vector<std::uint32_t> scratch_;
 };
 
