@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -28,9 +29,12 @@ from simindex.arrays import F32, I64, U64, Bools
 from simindex.checks import is_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
+from simindex.planning.question import Question
 from simindex.query.answerer import Answerer
+from simindex.query.sketched import apart
 from simindex.records.batch import Batch
 from simindex.records.matches import Match
+from simindex.records.similarity import estimated, standard_error
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
 from simindex.storage.tables.names import Names
@@ -43,17 +47,22 @@ LEAST_ROWS = 256
 
 
 def nearest(
-    answerer: Answerer, snapshot: Snapshot, document: Batch, h: int, recall: float
+    answerer: Answerer, snapshot: Snapshot, document: Batch, near: Question
 ) -> Match | None:
-    """A row nearest to one document, of those stored within h.
+    """A row nearest to one document, of those stored that are near enough.
 
-    Nearer ones are asked for, exactly, until there is none: at most h + 1 searches, which stop at
-    their first match. So a million rows like it cost no more than one, where all matches would be
-    put in order.
+    Where sketches decide, one search compares those of all candidates. Else nearer ones are asked
+    for, exactly, until there is none: at most h + 1 searches, which stop at their first match. So a
+    million rows like it cost no more than one, where all matches would be put in order.
     """
-    best = None
+    if not near.stops_early:
+        found = answerer.search(
+            snapshot, document.rows, document.weights, near, sketches=document.sketch
+        )
+        return next(iter(found), None)
+    best, h, recall = None, near.h, near.recall
     while True:
-        question = answerer.question(h=h, first=True, recall=recall, threads=1)
+        question = near if best is None else replace(near, h=h, recall=recall)
         found = answerer.search(snapshot, document.rows, document.weights, question)
         if not len(found):
             return best
@@ -111,16 +120,30 @@ class Recent:
             return True
         return commit_s is not None and time.monotonic() - self._since >= commit_s
 
-    def nearest(self, row: U64, h: int) -> Match | None:
-        """A row nearest to one query (1, W), of those within h."""
+    def nearest(self, document: Batch, near: Question) -> Match | None:
+        """A row nearest to one document, of those that are near enough."""
         if not self.count:
             return None
-        _, place, distance, _ = _native.scan(self._rows[: self.count], row, h, False)
+        _, place, distance, _ = _native.scan(
+            self._rows[: self.count], document.rows, near.h, False
+        )
+        similar = near.similar
+        if similar is not None and similar.sketch_bits and document.sketch is not None:
+            distance = apart(self._sketches[place], document.sketch)
+            kept = distance <= similar.most
+            place, distance = place[kept], distance[kept]
         if not len(place):
             return None
         best = int(np.argmin(distance))
         at = int(place[best])
-        return Match(0, self._ids[at], self._keys[at], int(distance[best]))
+        match = Match(0, self._ids[at], self._keys[at], int(distance[best]))
+        if similar is None:
+            return match
+        bits, nearest = similar.compared_bits, distance[best : best + 1]
+        return replace(
+            match, similarity=float(estimated(nearest, bits)[0]),
+            similarity_error=float(standard_error(nearest, bits)[0]),
+        )
 
     def named(self, names: Names) -> tuple[U64, U64, list[Any], U64, I64]:
         """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), sketches
