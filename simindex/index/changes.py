@@ -270,7 +270,7 @@ class Changes:
                 committer = writer.committer
                 writer.commit()
                 try:
-                    inside = ingestion.within(
+                    inside = ingestion.inside(
                         checked, question, threads=workers,
                         limit_bytes=question.memory_limit or answer_bytes(),
                     )

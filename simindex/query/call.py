@@ -127,7 +127,7 @@ class Call:
         return windows(
             self.snapshot.tables, plan, asked, most=max(1, most // 4),
             limit=1 if self.question.first else self.question.limit, options=self._options,
-            question=self.question, sketched=None if self._sketched is None else (
+            similar=self.question.similar, sketched=None if self._sketched is None else (
                 self._sketched.slice(number, number + 1)
             ),
         )

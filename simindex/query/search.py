@@ -100,7 +100,7 @@ def search(
         plan = QueryPlan.of(plan.tables[:searched], plan.guarantee)
     stats = QueryStats._make(
         (
-            plan.method, *promised(plan, question), plan.flips, probes, compared, searched,
+            plan.method, *promised(plan, question.similar), plan.flips, probes, compared, searched,
             time.perf_counter() - started,
             0 if question.similar is None else question.similar.compared_bits,
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from simindex.arrays import I64, U16, U64
 from simindex.methods.base import Found, QueryPlan, take
-from simindex.planning.question import Question
+from simindex.planning.similarity import Similar
 from simindex.storage.tables.sketches import sketches_at
 from simindex.storage.tables.table import Table
 
@@ -47,11 +47,11 @@ class Sketched(NamedTuple):
         return take(found._replace(distance=distance), np.flatnonzero(distance <= self.most))
 
 
-def promised(plan: QueryPlan, question: Question) -> tuple[str, bool]:
-    """What the answer to a question promises by a plan, in words, and whether that is exact."""
-    if question.similar is None:
+def promised(plan: QueryPlan, similar: Similar | None) -> tuple[str, bool]:
+    """What an answer promises by a plan, in words, and whether that is exact."""
+    if similar is None:
         return plan.guarantee, plan.exact
-    return question.similar.guarantee(plan.guarantee), False
+    return similar.guarantee(plan.guarantee), False
 
 
 def apart(some: U64, others: U64) -> U16:

@@ -21,7 +21,7 @@ from simindex.arrays import U16, U32, U64, Bools
 from simindex.methods import psm, scan
 from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, joined, live, take
 from simindex.options import IndexOptions
-from simindex.planning.question import Question
+from simindex.planning.similarity import Similar
 from simindex.query.arrangement import Part, arranged
 from simindex.query.sketched import Sketched, promised
 from simindex.records.matches import Matches, QueryStats
@@ -43,7 +43,7 @@ def windows(
     most: int,
     limit: int | None,
     options: IndexOptions,
-    question: Question,
+    similar: Similar | None = None,
     sketched: Sketched | None = None,
 ) -> Generator[Matches, None, None]:
     """Matches of one query, in order, about `most` at a time; of all no more than `limit`.
@@ -69,9 +69,9 @@ def windows(
                     found = sketched.kept(table, found)
                 window.add(table, found)
         stats = QueryStats(
-            plan.method, *promised(plan, question), plan.flips, probes, compared, len(tables),
+            plan.method, *promised(plan, similar), plan.flips, probes, compared, len(tables),
             time.perf_counter() - started,
-            0 if question.similar is None else question.similar.compared_bits,
+            0 if similar is None else similar.compared_bits,
         )
         after = window.last
         matches = arranged(

@@ -66,24 +66,43 @@ def sealed_rows(options: IndexOptions) -> int:
     return max(1, options.seal_rows // 8)
 
 
-def within(batch: Batch, question: Question, *, threads: int, limit_bytes: int) -> Near:
+def inside(batch: Batch, question: Question, *, threads: int, limit_bytes: int) -> Near:
+    """`within` of the rows of a batch, as a question asks; kept by their sketches, if these decide.
+    """
+    similar, first = question.similar, question.stops_early
+    try:
+        near = within(
+            batch.rows, question.h, first=first, threads=threads, limit_bytes=limit_bytes
+        )
+    except TooManyMatches as error:
+        if not question.first:
+            raise
+        raise TooManyMatches(
+            error.what, remedy="give fewer rows at a time", **error.data
+        ) from error
+    if similar is None or not similar.sketch_bits or batch.sketch is None:
+        return near
+    places, distance = kept_pairs(batch.sketch, near.row, near.earlier, similar.most)
+    kept = Near(near.row[places], near.earlier[places], distance)
+    return _nearest(kept) if question.first else kept
+
+
+def within(rows: U64, h: int, *, first: bool, threads: int, limit_bytes: int) -> Near:
     """Each row's matches among the rows before it, with `first` at most one.
 
-    Where sketches decide, distances are theirs. Raises TooManyMatches if there are more than
-    MOST_MATCHES, or than so many bytes hold; says how many.
+    `rows` is uint64 (n, W). Raises TooManyMatches if there are more than MOST_MATCHES, or than so
+    many bytes hold; says how many.
     """
-    rows, h, first = batch.rows, question.h, question.stops_early
     most = FEW_PAIRS if first else min(MOST_MATCHES, limit_bytes // MATCH_BYTES)
     near, *equal, pairs, too_many = _pairs(rows, h, not first, most, threads)
     if not first:
         if too_many:
             raise TooManyMatches(
                 f"the batch has {pairs:.3g} matches within itself or more, the limit is {most:,}",
-                remedy="give fewer rows at a time" if question.first
-                else "give first=True, or fewer rows at a time", found=pairs, expected=most,
+                remedy="give first=True, or fewer rows at a time", found=pairs, expected=most,
                 memory_limit=limit_bytes,
             )
-        return _kept(near, batch, question)
+        return near
     if too_many:
         _, *equal, _, _ = _pairs(rows, 0, False, most, threads)
         distinct = np.delete(np.arange(len(rows)), equal[1])
@@ -96,16 +115,6 @@ def within(batch: Batch, question: Question, *, threads: int, limit_bytes: int) 
         np.concatenate([near.earlier, equal[0]]),
         np.concatenate([near.distance, np.zeros(len(equal[1]), np.uint16)]),
     )
-
-
-def _kept(near: Near, batch: Batch, question: Question) -> Near:
-    """The matches that the sketches of the rows keep, if these decide."""
-    similar = question.similar
-    if similar is None or not similar.sketch_bits or batch.sketch is None:
-        return near
-    places, distance = kept_pairs(batch.sketch, near.row, near.earlier, similar.most)
-    kept = Near(near.row[places], near.earlier[places], distance)
-    return _nearest(kept) if question.first else kept
 
 
 def _pairs(
