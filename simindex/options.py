@@ -95,6 +95,9 @@ class IndexOptions:
     times : bool
         Whether the index stores with each row when it came, in 4 bytes, so that `Index.expire` can
         delete what is older than some time.
+    sketch_bits : int
+        Width of the sketch that the index stores with each row: 0 for none, or a multiple of 64, at
+        most 4096. The recipe sets it. Without a recipe a new index takes what its first batch has.
     key_secret : bytes, optional
         16 bytes that the ids of keys are computed with, only for an index with keys. By default a
         new index draws them at random. Indexes that share a secret give equal keys equal ids.
@@ -112,6 +115,7 @@ class IndexOptions:
     allow_remote: bool = False
     recipe: Any = None
     times: bool = False
+    sketch_bits: int = 0
     key_secret: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +132,13 @@ class IndexOptions:
         )
         if self.recipe is not None and self.bits == 64:
             object.__setattr__(self, "bits", self.recipe.bits)
+        if self.recipe is not None and self.sketch_bits == 0:
+            object.__setattr__(self, "sketch_bits", getattr(self.recipe, "sketch_bits", 0))
+        require(
+            is_int(self.sketch_bits) and 0 <= self.sketch_bits <= MAX_BITS
+            and self.sketch_bits % 64 == 0,
+            "sketch_bits", self.sketch_bits, f"0, or a multiple of 64, at most {MAX_BITS}",
+        )
         if self.has_usual_structures:
             usual = DEFAULT_STRUCTURES if self.bits == 64 else WIDE_STRUCTURES
             object.__setattr__(self, "structures", usual)
@@ -164,6 +175,10 @@ class IndexOptions:
             self.recipe is None or self.recipe.bits == self.bits,
             "bits", self.bits, "the recipe's width, or leave it out",
         )
+        require(
+            self.recipe is None or getattr(self.recipe, "sketch_bits", 0) == self.sketch_bits,
+            "sketch_bits", self.sketch_bits, "what the recipe has, or leave it out",
+        )
 
     @property
     def has_usual_structures(self) -> bool:
@@ -179,6 +194,11 @@ class IndexOptions:
     def words(self) -> int:
         """Number of 64-bit words of a fingerprint."""
         return self.bits // 64
+
+    @property
+    def sketch_words(self) -> int:
+        """Number of 64-bit words of a sketch; 0 if rows have none."""
+        return self.sketch_bits // 64
 
     @property
     def keyed(self) -> bool:
@@ -205,6 +225,8 @@ class IndexOptions:
             del values["key_secret"]
         if not self.times:
             del values["times"]
+        if not self.sketch_bits:
+            del values["sketch_bits"]
         return {**values, "structures": list(self.structures)}
 
     @classmethod
@@ -227,12 +249,14 @@ class IndexOptions:
     def differences(self, other: IndexOptions) -> dict[str, tuple[Any, Any]]:
         """Options that differ, as name -> (mine, other's).
 
-        Structures, keys, times and the secret count only if the other options name them. Of secrets
-        it says only that they differ.
+        Structures, keys, times, sketches and the secret count only if the other options name them.
+        Of secrets it says only that they differ.
         """
         mine, theirs = self.to_dict(), other.to_dict()
         mine["times"] = self.times
         theirs.setdefault("times", self.times)
+        mine["sketch_bits"] = self.sketch_bits
+        theirs.setdefault("sketch_bits", self.sketch_bits)
         mine["keys"] = mine["keys"] or False
         if theirs["keys"] is None:
             theirs["keys"] = mine["keys"]

@@ -55,6 +55,11 @@ def weights_for(values: oracle.U64) -> oracle.F32:
     return np.where(bits == 1, size, -size).astype(np.float32)
 
 
+def sketch_of(values: oracle.U64) -> oracle.U64:
+    """Two words that say whose they are."""
+    return values[:, None] * np.array([3, 0x9E3779B97F4A7C15], np.uint64)
+
+
 class IndexMachine(RuleBasedStateMachine):
     """The index at `path`, open for writing or closed, beside a reader and a model of each."""
 
@@ -73,16 +78,17 @@ class IndexMachine(RuleBasedStateMachine):
 
     @initialize(
         batch_rows=st.sampled_from([16, 64]), min_merge=st.sampled_from([0, 2, 3]),
-        structures=st.sampled_from(STRUCTURES), timed=st.booleans(),
+        structures=st.sampled_from(STRUCTURES), timed=st.booleans(), sketched=st.booleans(),
     )
     def create(
-        self, batch_rows: int, min_merge: int, structures: tuple[str, ...], timed: bool = False
+        self, batch_rows: int, min_merge: int, structures: tuple[str, ...], timed: bool = False,
+        sketched: bool = False,
     ) -> None:
-        self.timed = timed
+        self.timed, self.sketched = timed, sketched
         self.files, self.listed = len(structures), "issl" in structures
         options = IndexOptions(
             batch_rows=batch_rows, min_merge=min_merge, keys=self.keyed, reservoir_rows=32,
-            structures=structures, times=timed,
+            structures=structures, times=timed, sketch_bits=128 if sketched else 0,
         )
         self.writer = simindex.open(self.path, "c", options=options)
 
@@ -101,6 +107,7 @@ class IndexMachine(RuleBasedStateMachine):
         return Batch(
             values,
             weights=weights_for(values) if weighted else None,
+            sketch=sketch_of(values) if self.sketched else None,
             **self.named([number for _, number in given]),
         )
 
@@ -163,6 +170,7 @@ class IndexMachine(RuleBasedStateMachine):
             assert found == "none"
             return
         assert sorted(map(tuple, found.rows.tolist())) == rows
+        self.check_sketches(found)
         given = found.keys if self.keyed else found.ids.tolist()
         assert given == [name] * len(rows)
 
@@ -332,7 +340,14 @@ class IndexMachine(RuleBasedStateMachine):
     def contents(self, index: simindex.Index) -> list[tuple[tuple[int, ...], Any]]:
         return self.rows_of(list(index.rows(chunk_rows=7)))
 
+    def check_sketches(self, batch: Batch) -> None:
+        """Each row has its own, if rows have any."""
+        expected = sketch_of(batch.rows[:, 0]) if self.sketched else None
+        assert np.array_equal(batch.sketch, expected)
+
     def rows_of(self, parts: list[Batch]) -> list[tuple[tuple[int, ...], Any]]:
+        for part in parts:
+            self.check_sketches(part)
         return sorted(
             (tuple(words), name)
             for part in parts

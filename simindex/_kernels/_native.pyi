@@ -62,7 +62,8 @@ def arrange(
 
 # text -------------------------------------------------------------------------------------------
 Invalid = tuple[int, int]  # the first text that is no UTF-8, and the byte where; or (-1, -1)
-Simhashes = tuple[U64, F32, I64, Invalid]  # fingerprints, weights, features counted to the minimum
+Simhashes = tuple[U64, F32, I64, Invalid]
+# bits (n, words + sketch_words), weights (n, 64 words), features counted to the minimum
 
 class TextRecipe:
     def __init__(
@@ -81,6 +82,7 @@ class TextRecipe:
         words: int,
         min_features: int,
         level: int = -1,
+        sketch_words: int = 0,
     ) -> None: ...
     def texts(self, texts: list[Any], threads: int = 1) -> Simhashes: ...
     def column(self, data: U8, offsets: I64, threads: int = 1) -> Simhashes: ...

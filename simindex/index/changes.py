@@ -21,6 +21,7 @@ from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.query.search import THREADED_QUERIES
+from simindex.records.batch import Batch
 from simindex.storage.segmentfiles import checked_designs
 from simindex.threads import thread_count
 from simindex.writing import ingestion, policy, tombstone_runs
@@ -40,11 +41,12 @@ from simindex.writing.restructuring import restructure
 if TYPE_CHECKING:
     from simindex.arrays import U32, U64
     from simindex.index.handle import Handle
-    from simindex.records.batch import Batch
+    from simindex.planning.question import Question
     from simindex.records.matches import Match, Matches
     from simindex.records.reports import Audit, Finding, Progress
     from simindex.simhash.recipe import Recipe
     from simindex.storage.snapshot import Snapshot
+    from simindex.writing.committer import Committer
 
 USUAL_FANOUT = 8
 """Files of tombstones of about one size that `compact` merges where commits merge none."""
@@ -67,8 +69,8 @@ class _Asked(NamedTuple):
     """A document that `seen_or_add` is to add unless it is near a row."""
 
     document: Batch
-    h: int
-    recall: float
+    near: Question
+    """What is near enough."""
     commit_s: float | None
     options: IndexOptions
     """With the kind of keys that this document would bring."""
@@ -76,6 +78,23 @@ class _Asked(NamedTuple):
     snapshot: Snapshot
     found: Match | None
     """The nearest row of the snapshot within h."""
+
+
+def _fitting(
+    committer: Committer, options: IndexOptions, given: Any, keys: Any
+) -> IndexOptions:
+    kind = kind_of_keys(given, keys) if options.keys is None else None
+    if kind and committer.may_take_keys:
+        options = replace(options, keys=kind)
+    sketch_bits = given.sketch_bits if isinstance(given, Batch) else 0
+    if sketch_bits and committer.may_take_sketches:
+        options = replace(options, sketch_bits=sketch_bits)
+    return options
+
+
+def _open_choices(options: IndexOptions) -> tuple[Any, int]:
+    """What the first rows decide where the options leave it open."""
+    return options.keys, options.sketch_bits
 
 
 class Changes:
@@ -102,13 +121,12 @@ class Changes:
                 self._settling.leave(writer)
 
     def _fitting(self, given: Any, keys: Any) -> IndexOptions:
-        """The options; with the kind of keys of the first rows, where they say nothing of keys.
+        """The options; with the kind of keys and the width of sketches of the first rows, where
+        they leave them open.
 
         `given` is a batch, or comes with its `keys`. Under the lock.
         """
-        options, writer = self._options, self.handle.check_may_change()
-        kind = kind_of_keys(given, keys) if options.keys is None else None
-        return replace(options, keys=kind) if kind and writer.committer.may_take_keys else options
+        return _fitting(self.handle.check_may_change().committer, self._options, given, keys)
 
     def append(
         self, batch: Batch | Any, named: Mapping[str, Any], times: U32 | None = None
@@ -241,20 +259,24 @@ class Changes:
             options = self._fitting(batch, named.get("keys"))
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             answerer = self.handle.answerer
-            h = self.handle.radius(asked["h"], self.handle.recipe or checked.recipe)
-            question = answerer.question(**{**asked, "h": h})
+            recipe = self.handle.recipe or checked.recipe
+            near = self.handle.nearness(asked["h"], asked["similarity"], asked["recall"], recipe)
+            others = {name: value for name, value in asked.items() if name != "similarity"}
+            question = answerer.question(**{**others, **near})
+            if question.similar is not None:
+                question = self._for_rows(question, options)
             workers = thread_count(question.threads, len(checked), worth=THREADED_QUERIES)
             with WritingCall(self.handle, "ingest") as writer:
                 committer = writer.committer
                 writer.commit()
                 try:
-                    inside = ingestion.within(
-                        checked.rows, question.h, first=question.first, threads=workers,
+                    inside = ingestion.inside(
+                        checked, question, threads=workers,
                         limit_bytes=question.memory_limit or answer_bytes(),
                     )
                     stored = answerer.search(
                         self.handle.view.current(), checked.rows, checked.weights, question,
-                        taken=len(inside.row) * ingestion.MATCH_BYTES,
+                        taken=len(inside.row) * ingestion.MATCH_BYTES, sketches=checked.sketch,
                     )
                     ids = committer.admitted(checked, options, committer.append)
                     found = ingestion.joined(
@@ -274,24 +296,24 @@ class Changes:
                 return found
 
     def seen_or_add(
-        self, given: str | bytes | Batch, key: Any, h: int | None, recall: float,
-        commit_s: float | None,
+        self, given: str | bytes | Batch, key: Any, h: int | None, similarity: float | None,
+        recall: float, commit_s: float | None,
     ) -> Match | None:
         """See `Index.seen_or_add`."""
         if self._apart:  # what takes long runs side by side
             self._apart -= 1
-            return self._added(self._asked(given, key, h, recall, commit_s))
+            return self._added(self._asked(given, key, h, similarity, recall, commit_s))
         with self.handle.turns:
             began = time.monotonic()
-            asked = self._asked(given, key, h, recall, commit_s)
+            asked = self._asked(given, key, h, similarity, recall, commit_s)
             self._slow = self._slow + 1 if time.monotonic() - began > BRIEF_S else 0
             if self._slow >= SLOW_CALLS:
                 self._apart = APART_CALLS
             return self._added(asked)
 
     def _asked(
-        self, given: str | bytes | Batch, key: Any, h: int | None, recall: float,
-        commit_s: float | None,
+        self, given: str | bytes | Batch, key: Any, h: int | None, similarity: float | None,
+        recall: float, commit_s: float | None,
     ) -> _Asked | None:
         """The document with what is nearest in the last commit; None without a fingerprint."""
         self.handle.writing()
@@ -304,20 +326,23 @@ class Changes:
                     recipe = self.handle.recipe_of_texts()
         answerer, brought = self.handle.answerer, getattr(given, "recipe", None)
         # An index without rows may take this recipe from another thread before this call looks.
-        h = self.handle.radius(h, recipe or brought)
-        answerer.question(h=h, recall=recall)
+        near = answerer.question(
+            **self.handle.nearness(h, similarity, recall, recipe or brought), first=True, threads=1
+        )
+        if near.similar is not None:
+            near = self._for_rows(near, options)
         document = checked_document(given, key, options, recipe)
         if document is None:
             return None
         snapshot = self.handle.view.current()
-        found = nearest(answerer, snapshot, document, h, recall)
-        return _Asked(document, h, recall, commit_s, options, recipe, snapshot, found)
+        found = nearest(answerer, snapshot, document, near)
+        return _Asked(document, near, commit_s, options, recipe, snapshot, found)
 
     def _added(self, asked: _Asked | None) -> Match | None:
         """The nearest of all rows; the document is added if there is none."""
         if asked is None:
             return None
-        document, h, recall, commit_s, options, recipe, snapshot, found = asked
+        document, near, commit_s, options, recipe, snapshot, found = asked
         with self.handle.turns, self.handle.lock, WritingCall(self.handle, "seen_or_add") as writer:
             committer = writer.committer
             if not committer.waiting.empty or committer.recent.due(commit_s):
@@ -325,14 +350,16 @@ class Changes:
                 self._settling.expect(writer)
             if committer.waiting.since.generation != snapshot.head.generation:
                 snapshot = self.handle.view.current()
-                found = nearest(self.handle.answerer, snapshot, document, h, recall)
-            found = nearer(found, committer.recent.nearest(document.rows, h))
+                found = nearest(self.handle.answerer, snapshot, document, near)
+            found = nearer(found, committer.recent.nearest(document, near))
             if found is None:
-                names_rows = options.keys != self._options.keys
-                if names_rows and not committer.may_take_keys:  # another thread was first
-                    checked_document(document, None, self._options, recipe)
+                decides = _open_choices(options) != _open_choices(self._options)
+                if decides:
+                    now = _fitting(committer, self._options, document, None)
+                    if _open_choices(now) != _open_choices(options):  # another thread was first
+                        checked_document(document, None, self._options, recipe)
                 add = partial(committer.add_recent, commit_s=commit_s)
-                if names_rows or (self.handle.recipe is None and document.recipe is not None):
+                if decides or (self.handle.recipe is None and document.recipe is not None):
                     committer.admitted(document, options, add)
                 else:
                     if self.handle.recipe is not recipe:
@@ -344,6 +371,16 @@ class Changes:
             else:
                 self._seen.found += 1
             return found
+
+    @staticmethod
+    def _for_rows(question: Question, options: IndexOptions) -> Question:
+        """The question by a similarity for rows of these options, whose first rows may decide if
+        there are sketches."""
+        asked = question.similar
+        assert asked is not None
+        if asked.sketch_bits == options.sketch_bits:
+            return question
+        return replace(question, similar=asked.compared_by(options.sketch_bits))
 
     def _commit_added(self) -> None:
         """Commits what `seen_or_add` has added, once it has waited long enough."""

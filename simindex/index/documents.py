@@ -13,6 +13,7 @@ import numpy as np
 from simindex.checks import whole
 from simindex.errors import InvalidBatch
 from simindex.records.batch import Batch
+from simindex.storage.files.verification import verified_at
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
 from simindex.writing.admission import checked_names, names_of_any_kind
@@ -41,12 +42,17 @@ def document(handle: Handle, name: Any) -> Batch | None:
         names_of_any_kind(**given, options=handle.options)
         return None
     names = _names(handle, **given)
-    parts = [holding.fingerprints[rows] for holding, _, rows in _held(handle, names)]
+    parts, sketches = [], []
+    for holding, _, rows in _held(handle, names):
+        parts.append(holding.fingerprints[rows])
+        if holding.sketches is not None:
+            sketches.append(verified_at(holding.sketches, rows))
     count = sum(map(len, parts))
     if not count:
         return None
     repeated: dict[str, Any] = {name: one * count for name, one in given.items() if one is not None}
-    return Batch(np.concatenate(parts), recipe=handle.recipe, **repeated)
+    sketch = np.concatenate(sketches) if sketches else None
+    return Batch(np.concatenate(parts), recipe=handle.recipe, sketch=sketch, **repeated)
 
 
 def names_of(handle: Handle, name: Any) -> dict[str, list[Any] | None]:

@@ -17,7 +17,7 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from simindex.errors import (
     ClosedIndex,
@@ -29,6 +29,7 @@ from simindex.errors import (
 from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
+from simindex.planning.similarity import similar
 from simindex.query.answerer import Answerer
 from simindex.simhash.contrast import contrast
 from simindex.simhash.radius import raw_radius
@@ -305,7 +306,9 @@ class Handle:
         is none. None if rows came without a recipe."""
         recipe = self.recipe
         if recipe is None and self.no_rows:
-            recipe = self.recipe or Recipe(bits=self.options.bits)  # another thread may be first
+            own = self.options
+            recipe = self.recipe or Recipe(bits=own.bits, sketch_bits=own.sketch_bits)
+            # another thread may be first
         return recipe
 
     def radius(self, h: int | None, recipe: Recipe | None) -> int:
@@ -313,6 +316,18 @@ class Handle:
         if h is None and recipe is not None:
             h = recipe.h
         return raw_radius(self.view.options.bits) if h is None else h
+
+    def nearness(
+        self, h: int | None, similarity: float | None, recall: float, recipe: Recipe | None
+    ) -> dict[str, Any]:
+        """What `Questions.asked` takes for a call's h or similarity, and its recall."""
+        if similarity is None:
+            return {"h": self.radius(h, recipe), "recall": recall}
+        own = self.options
+        found = similar(
+            similarity, h=h, recall=recall, bits=own.bits, sketch_bits=own.sketch_bits
+        )
+        return {"h": found.h, "recall": found.recall, "similar": found}
 
 
 def _check_agreement(

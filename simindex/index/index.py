@@ -24,6 +24,7 @@ from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
+from simindex.planning.similarity import require_sketches
 from simindex.query.asked import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.matches import NO_NEIGHBOUR
@@ -227,6 +228,7 @@ class Index:
         batch: Batch | Any,
         *,
         h: int | None = None,
+        similarity: float | None = None,
         first: bool = False,
         limit: int | None = None,
         recall: float = 1.0,
@@ -246,15 +248,22 @@ class Index:
             searched exactly.
         h : int, optional
             Bits in which a match may differ. Default: `Index.h`, as in every call that takes h.
+        similarity : float, optional
+            The least cosine of a match, from 0.5 to 1, in place of h. It chooses the radius for
+            candidates. In an index with sketches these are kept or rejected by their sketches:
+            `distance` is then that of the sketches, and matches have `similarity` and its standard
+            error. Without sketches the radius alone decides. `Matches.stats.guarantee` says which
+            share of the pairs is expected.
         first : bool
             Return at most one match for each query, the first that is found (PSMF).
         limit : int, optional
             Return at most so many matches for each query: the nearest, of equally near ones those
             of the smallest ids.
         recall : float
-            Share of the matches to find. 1.0 is always exact. Below 1, the number of bit flips is
-            learned from near-duplicates in the index, and assumed while it has too few of them.
-            `Matches.stats.guarantee` says which.
+            Share of the matches to find. 1.0 is always exact. With `similarity` it is the share of
+            the pairs at that similarity that become candidates; 1.0 stands for 0.85 then. Below 1,
+            the number of bit flips is learned from near-duplicates in the index, and assumed while
+            it has too few of them. `Matches.stats.guarantee` says which.
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
             design), ``"issl"`` for its slice lists, or ``"auto"`` for the cheapest of those that
@@ -304,10 +313,12 @@ class Index:
         asking = self._asked(batch)
         answerer = self._answerer
         question = answerer.question(
-            h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
-            memory_limit=memory_limit, threads=threads, limit=limit,
+            **self._nearness(h, similarity, recall, asking), first=first, method=method,
+            memory=memory, memory_limit=memory_limit, threads=threads, limit=limit,
         )
-        found = asking.numbered(answerer.search(snapshot, asking.rows, asking.weights, question))
+        found = asking.numbered(answerer.search(
+            snapshot, asking.rows, asking.weights, question, sketches=asking.sketch
+        ))
         counts = self._handle.counts
         seconds = found.stats.seconds
         counts.searched(counts.query, 1, len(asking.rows), len(found.query), seconds)
@@ -319,6 +330,7 @@ class Index:
         batch: Batch | Any,
         *,
         h: int | None = None,
+        similarity: float | None = None,
         first: bool = False,
         limit: int | None = None,
         recall: float = 1.0,
@@ -358,12 +370,12 @@ class Index:
         asking = self._asked(batch)
         answerer = self._answerer
         question = answerer.question(
-            h=self._radius(h), first=first, recall=recall, method=method, memory=memory,
-            memory_limit=memory_limit, threads=threads, limit=limit,
+            **self._nearness(h, similarity, recall, asking), first=first, method=method,
+            memory=memory, memory_limit=memory_limit, threads=threads, limit=limit,
         )
         counts, tally = self._handle.counts, self._handle.counts.query_stream
         counts.searched(tally, 1, len(asking.rows), 0, 0.0)
-        found = answerer.stream(snapshot, asking.rows, asking.weights, question)
+        found = answerer.stream(snapshot, asking.rows, asking.weights, question, asking.sketch)
         return each(self.path, asking.each_numbered(counts.each(tally, found)))
 
     @typed
@@ -645,6 +657,15 @@ class Index:
         handle = self._handle  # whose recipe is up to date: the call has taken its snapshot
         return handle.radius(h, handle.recipe)
 
+    def _nearness(
+        self, h: int | None, similarity: float | None, recall: float, asking: Asked
+    ) -> dict[str, Any]:
+        handle = self._handle
+        found = handle.nearness(h, similarity, recall, handle.recipe)
+        if similarity is not None:
+            require_sketches(asking, found["similar"])
+        return found
+
     def _asked(self, given: Any) -> Asked:
         """A question that fits the index as of the snapshot taken last."""
         handle = self._handle
@@ -921,6 +942,7 @@ class Index:
         keys: Any = None,
         weights: Any = None,
         h: int | None = None,
+        similarity: float | None = None,
         recall: float = 1.0,
         first: bool = False,
         method: str = "auto",
@@ -969,8 +991,8 @@ class Index:
         """
         return self._changes.ingest(
             batch, {"ids": ids, "keys": keys, "weights": weights},
-            {"h": h, "recall": recall, "first": as_flag(first, "first"), "method": method,
-             "memory_limit": memory_limit, "threads": threads},
+            {"h": h, "similarity": similarity, "recall": recall, "first": as_flag(first, "first"),
+             "method": method, "memory_limit": memory_limit, "threads": threads},
         )
 
     @typed
@@ -980,6 +1002,7 @@ class Index:
         key: Any = None,
         *,
         h: int | None = None,
+        similarity: float | None = None,
         recall: float = 1.0,
         commit_s: float | None = 5.0,
     ) -> Match | None:
@@ -1023,7 +1046,7 @@ class Index:
         Where a commit that `commit_s` asks for fails, as on a full disk, the row waits on: a log
         message says so, and it is tried again every 5 seconds and by the next call.
         """
-        return self._changes.seen_or_add(text_or_batch, key, h, recall, commit_s)
+        return self._changes.seen_or_add(text_or_batch, key, h, similarity, recall, commit_s)
 
     # -- looking after it --------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from simindex.checks import is_int, require_distance, require_share, require_who
 from simindex.errors import InvalidOption
 from simindex.options import as_flag, is_structure
 from simindex.planning import registry
+from simindex.planning.similarity import Similar
 
 REMEMBERED = 256
 """Questions of either kind, and plans for the nearest, that a handle keeps, at most."""
@@ -31,6 +32,13 @@ class Question:
     """As given: how many are used depends on the size of a call."""
     limit: int | None = None
     """Matches of a query, the nearest ones, at most."""
+    similar: Similar | None = None
+    """What h and the recall were chosen for."""
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether one row within h is enough: not where sketches may reject it."""
+        return self.first and (self.similar is None or not self.similar.sketch_bits)
 
 
 class Questions:
@@ -43,11 +51,12 @@ class Questions:
     def asked(
         self, *, h: int, first: bool = False, recall: float = 1.0, method: str = "auto",
         memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
-        limit: int | None = None,
+        limit: int | None = None, similar: Similar | None = None,
     ) -> Question:
         """The question of these options; InvalidOption names one that is out of range."""
         key = (h, first, recall, method, memory, memory_limit, threads)
         plain = type(h) is int and memory is memory_limit is limit is None
+        plain = plain and similar is None
         plain = plain and type(threads) is not bool
         if plain:  # else an equal value of another type may not be allowed
             try:
@@ -59,7 +68,7 @@ class Questions:
         share = check_options(h=h, recall=recall, method=method, bits=self._bits)
         question = Question(
             h, as_flag(first, "first"), share, method, memory, memory_limit, threads,
-            check_limit(limit, first=first),
+            check_limit(limit, first=first), similar,
         )
         if memory_limit is not None:
             check_memory(memory_limit, "memory_limit")

@@ -83,36 +83,42 @@ class Answerer:
 
     def search(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, *,
-        taken: int = 0,
+        taken: int = 0, sketches: U64 | None = None,
     ) -> Matches:
-        """Matches of checked queries; see `Index.query`. Others have `taken` so many bytes."""
+        """Matches of checked queries; see `Index.query`. Others have `taken` so many bytes.
+
+        `sketches` are those of the queries, for a similarity.
+        """
         self._follow_machine(snapshot)
         given = question.memory_limit
         limit_bytes = answer_bytes() if given is None else given
         if question.limit is None and (given is None or not question.first):
             call = Call(
-                self.plans, snapshot, rows, weights, question, self._view.options, taken=taken
+                self.plans, snapshot, rows, weights, question, self._view.options, taken=taken,
+                sketches=sketches,
             )
             try:
                 return self._searched(call, 0, len(rows))
             except NoRoom:
                 if not question.first:
                     raise too_many(len(rows), limit_bytes, given=given is not None) from None
-        return self._collected(snapshot, rows, weights, question, limit_bytes, taken)
+        return self._collected(snapshot, rows, weights, question, limit_bytes, taken, sketches)
 
     def stream(
-        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question
+        self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
+        sketches: U64 | None = None,
     ) -> Generator[Matches, None, None]:
         """The same in parts; see `Index.query_stream`."""
         self._follow_machine(snapshot)
         call = Call(
-            self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True
+            self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True,
+            sketches=sketches,
         )
         return self._parts(call, call.first_size())
 
     def _collected(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
-        limit_bytes: int, taken: int,
+        limit_bytes: int, taken: int, sketches: U64 | None,
     ) -> Matches:
         """Matches of parts that hold less than is found meanwhile. Within a limit that is given the
         answer has its own share of it."""
@@ -123,7 +129,7 @@ class Answerer:
             taken += min(most_bytes, KEPT_BYTES * each * len(rows))
         call = Call(
             self.plans, snapshot, rows, weights, question, self._view.options, in_parts=True,
-            taken=taken if given else 0,
+            taken=taken if given else 0, sketches=sketches,
         )
         parts, held = [], 0
         for part in self._parts(call, call.most_queries()):
@@ -150,7 +156,10 @@ class Answerer:
                 left = self._leave(call.snapshot, call.question.method, error, left)
                 call.forget()
         question = call.question
-        if not exact and stop > start and question.memory_limit is None:
+        if (
+            not exact and stop > start and question.memory_limit is None
+            and question.similar is None
+        ):
             saved_s = self.spot_checks.due(
                 question.h, question.recall, question.first, stop - start, found.stats.seconds
             )

@@ -36,6 +36,8 @@ class Asked(NamedTuple):
     """(m,): the place of each row's text, where some texts have no fingerprint."""
     given: int = 0
     """How many texts were given."""
+    sketch: U64 | None = None
+    """(m, S)."""
 
     def numbered(self, found: Matches) -> Matches:
         """Matches whose query numbers are places of texts."""
@@ -87,7 +89,7 @@ def asked(given: Any, *, recipe: Callable[[], Recipe | None], bits: int) -> Aske
     if type(given) is Batch:
         if given.bits != bits:
             as_fingerprints(given.rows, bits=bits)
-        return Asked(given.rows, given.weights, given.recipe)
+        return Asked(given.rows, given.weights, given.recipe, sketch=given.sketch)
     if isinstance(given, Iterator):
         first = list(islice(given, 1))
         text = columns.holds_text(first)
@@ -106,7 +108,7 @@ def _asked_texts(texts: Any, recipe: Recipe | None) -> Asked:
         )
     batch = recipe.batch(texts)
     if not batch.skipped:
-        return Asked(batch.rows, batch.weights, recipe)
+        return Asked(batch.rows, batch.weights, recipe, sketch=batch.sketch)
     skipped, count = [one.position for one in batch.skipped], len(batch) + len(batch.skipped)
     places = np.delete(np.arange(count, dtype=np.int64), skipped)
-    return Asked(batch.rows, batch.weights, recipe, places, count)
+    return Asked(batch.rows, batch.weights, recipe, places, count, batch.sketch)

@@ -19,6 +19,7 @@ from simindex.planning.limited import HEADROOM_BYTES, MATCH_SHARE
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
 from simindex.query.search import THREADED_QUERIES, search
+from simindex.query.sketched import Sketched
 from simindex.query.windows import windows
 from simindex.threads import thread_count
 
@@ -51,11 +52,17 @@ class Call:
     def __init__(
         self, plans: Plans, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
         options: IndexOptions, *, in_parts: bool = False, taken: int = 0,
+        sketches: U64 | None = None,
     ) -> None:
         self.snapshot: Snapshot = snapshot
         self.rows: U64 = rows
         self.question: Question = question
         self._plans, self._weights, self._options = plans, weights, options
+        similar = question.similar
+        self._sketched: Sketched | None = None
+        if similar is not None and similar.sketch_bits:
+            assert sketches is not None
+            self._sketched = Sketched(sketches, similar.most)
         self._plan: QueryPlan | None = None
         self._match_bytes = match_bytes(rows.shape[1])
         self._taken = taken
@@ -102,6 +109,7 @@ class Call:
         found = search(
             self.snapshot, plan, rows, weights, self.question, threads=threads,
             options=self._options, room=self._room(len(rows), plan),
+            sketched=None if self._sketched is None else self._sketched.slice(start, stop),
         )
         return found, plan.exact
 
@@ -119,6 +127,9 @@ class Call:
         return windows(
             self.snapshot.tables, plan, asked, most=max(1, most // 4),
             limit=1 if self.question.first else self.question.limit, options=self._options,
+            similar=self.question.similar, sketched=None if self._sketched is None else (
+                self._sketched.slice(number, number + 1)
+            ),
         )
 
     def _planned(self, rows: U64, weights: F32 | None, threads: int) -> QueryPlan:

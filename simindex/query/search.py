@@ -21,6 +21,7 @@ from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.question import Question
 from simindex.query.arrangement import Part, arranged
+from simindex.query.sketched import Sketched, promised
 from simindex.query.windows import first_live
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.snapshot import Snapshot
@@ -44,14 +45,16 @@ def search(
     threads: int,
     options: IndexOptions,
     room: _native.Room | None = None,
+    sketched: Sketched | None = None,
 ) -> Matches:
     """Matches of all queries (m, W) in all tables, ordered by (query, distance, id).
 
     With the question's `limit`, the first ones of each query. Raises NoRoom before it holds more
-    matches than there is `room` for.
+    matches than there is `room` for. With `sketched`, which has the sketches of the queries, rows
+    within h are kept by their sketches, and distances are those of sketches.
     """
     started = time.perf_counter()
-    h, first = question.h, question.first
+    h, first = question.h, question.stops_early
     parts: list[Part] = []
     probes = compared = searched = 0
     open_queries: I64 | None = None
@@ -82,6 +85,10 @@ def search(
             asked.dropped(held - len(found.query))
         if open_queries is not None:
             found = found._replace(query=open_queries[found.query])
+        if sketched is not None:
+            held = len(found.query)
+            found = sketched.kept(table, found)
+            asked.dropped(held - len(found.query))
         parts.append((table, found))
         if first:
             left = np.ones(len(queries), np.bool_)
@@ -93,13 +100,14 @@ def search(
         plan = QueryPlan.of(plan.tables[:searched], plan.guarantee)
     stats = QueryStats._make(
         (
-            plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, searched,
+            plan.method, *promised(plan, question.similar), plan.flips, probes, compared, searched,
             time.perf_counter() - started,
+            0 if question.similar is None else question.similar.compared_bits,
         )
     )
     return arranged(
-        parts, len(queries), first=first, limit=question.limit, stats=stats, options=options,
-        threads=threads,
+        parts, len(queries), first=question.first, limit=question.limit, stats=stats,
+        options=options, threads=threads,
     )
 
 

@@ -21,7 +21,9 @@ from simindex.arrays import U16, U32, U64, Bools
 from simindex.methods import psm, scan
 from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, joined, live, take
 from simindex.options import IndexOptions
+from simindex.planning.similarity import Similar
 from simindex.query.arrangement import Part, arranged
+from simindex.query.sketched import Sketched, promised
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
@@ -41,10 +43,13 @@ def windows(
     most: int,
     limit: int | None,
     options: IndexOptions,
+    similar: Similar | None = None,
+    sketched: Sketched | None = None,
 ) -> Generator[Matches, None, None]:
     """Matches of one query, in order, about `most` at a time; of all no more than `limit`.
 
-    `asked` is that of the query alone. At least one window comes, which may be empty.
+    `asked` is that of the query alone, as `sketched` is, by which rows within h are kept. At least
+    one window comes, which may be empty.
 
     Notes
     -----
@@ -60,10 +65,13 @@ def windows(
         for table, table_plan in zip(tables, plan.tables, strict=True):
             for found in _pieces(table, table_plan, asked, most):
                 probes, compared = probes + found.probes, compared + found.compared
+                if sketched is not None:
+                    found = sketched.kept(table, found)
                 window.add(table, found)
         stats = QueryStats(
-            plan.method, plan.guarantee, plan.exact, plan.flips, probes, compared, len(tables),
+            plan.method, *promised(plan, similar), plan.flips, probes, compared, len(tables),
             time.perf_counter() - started,
+            0 if similar is None else similar.compared_bits,
         )
         after = window.last
         matches = arranged(

@@ -3,7 +3,8 @@
 Data travels as columns, not as objects. This module checks shape, dtype and contiguity once, where
 data enters. Inside the package arrays are trusted.
 
-    Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   skipped
+    Batch    fingerprints (n,) or (n, W)   ids or keys (n,)   weights (n, b)   sketch (n, S)
+             skipped
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from simindex.arrays import F32, I64, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
-from simindex.options import MAX_KEY_BYTES
+from simindex.options import MAX_BITS, MAX_KEY_BYTES
 from simindex.records import arrow, columns
 
 MAX_UTF8_BYTES = 4
@@ -159,6 +160,9 @@ class Batch:
     features : int64 (n,), optional
         `Recipe.batch` sets it with `count_features`: the distinct features of each text, up to that
         number.
+    sketch : uint64 (n, S), optional
+        Further bits of each document, S words of 64. `Recipe.batch` sets it where the recipe has
+        ``sketch_bits``.
 
     Raises
     ------
@@ -167,7 +171,7 @@ class Batch:
         such row.
     """
 
-    __slots__ = ("_rows", "features", "ids", "keys", "recipe", "skipped", "weights")
+    __slots__ = ("_rows", "features", "ids", "keys", "recipe", "sketch", "skipped", "weights")
 
     def __init__(
         self,
@@ -179,6 +183,7 @@ class Batch:
         recipe: Any = None,
         skipped: Sequence[Skipped] = (),
         features: I64 | None = None,
+        sketch: Any = None,
     ) -> None:
         self._rows = as_fingerprints(fingerprints)
         n = len(self._rows)
@@ -193,6 +198,7 @@ class Batch:
         self.recipe: Any = recipe
         self.skipped: tuple[Skipped, ...] = tuple(skipped)
         self.features: I64 | None = features
+        self.sketch: U64 | None = None if sketch is None else as_sketch(sketch, n)
 
     @property
     def fingerprints(self) -> U64:
@@ -209,16 +215,23 @@ class Batch:
         """Width b of a fingerprint."""
         return int(self._rows.shape[1]) * 64
 
+    @property
+    def sketch_bits(self) -> int:
+        """Width of a sketch; 0 if there is none."""
+        return 0 if self.sketch is None else int(self.sketch.shape[1]) * 64
+
     def __len__(self) -> int:
         return len(self._rows)
 
     def __repr__(self) -> str:
         named = "keys" if self.keys is not None else "ids" if self.ids is not None else "no ids"
         weighted = "with" if self.weights is not None else "without"
-        return f"<Batch of {len(self)} x {self.bits} bits, {named}, {weighted} weights>"
+        sketched = f" and {self.sketch_bits} of sketch" if self.sketch is not None else ""
+        return f"<Batch of {len(self)} x {self.bits} bits{sketched}, {named}, {weighted} weights>"
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The columns `id` or `key`, `fingerprint`, `weights` and `features`, if given."""
+        """The columns `id` or `key`, `fingerprint`, `weights`, `features` and `sketch`, if
+        given."""
         named: dict[str, arrow.Column] = {}
         if self.ids is not None:
             named["id"] = self.ids
@@ -229,6 +242,8 @@ class Batch:
             named["weights"] = self.weights
         if self.features is not None:
             named["features"] = self.features
+        if self.sketch is not None:
+            named["sketch"] = self.sketch
         return arrow.stream(named)
 
     def take(self, rows: NDArray[np.intp]) -> Batch:
@@ -241,7 +256,26 @@ class Batch:
             weights=None if self.weights is None else self.weights[rows],
             recipe=self.recipe,
             features=None if self.features is None else self.features[rows],
+            sketch=None if self.sketch is None else self.sketch[rows],
         )
+
+
+def as_sketch(sketch: Any, n: int) -> U64:
+    """The sketches as uint64 (n, S); InvalidBatch names what is none."""
+    try:
+        rows = as_fingerprints(sketch)
+    except InvalidBatch as error:
+        raise InvalidBatch(f"as a sketch, {error.what}", remedy=error.remedy) from error
+    if len(rows) != n:
+        raise InvalidBatch(
+            f"{n} fingerprints but {len(rows)} sketches", found=len(rows), expected=n
+        )
+    if rows.shape[1] * 64 > MAX_BITS:
+        raise InvalidBatch(
+            f"sketches are {rows.shape[1] * 64} bits wide", found=rows.shape[1] * 64,
+            expected=f"at most {MAX_BITS}",
+        )
+    return rows
 
 
 def as_ids(ids: Any, n: int | None) -> U64:

@@ -1,6 +1,7 @@
 """What a search returns: matches, or the nearest rows.
 
     Matches     query (r,)   id (r,)   distance (r,)      sorted by (query, distance, id)
+                similarity (r,)   similarity_error (r,)   where a similarity was asked for
     TopMatches  id (n, k)    distance (n, k)              each row sorted by (distance, id)
 """
 
@@ -13,8 +14,9 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
+from simindex.records.similarity import estimated, standard_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class Match:
     id: int
     key: str | bytes | None
     distance: int
+    similarity: float | None = None
+    """The estimated cosine, if a similarity was asked for."""
+    similarity_error: float | None = None
+    """Standard error of the similarity."""
 
 
 class QueryStats(NamedTuple):
@@ -48,6 +54,9 @@ class QueryStats(NamedTuple):
     segments: int
     """How many segments and pending runs were searched."""
     seconds: float
+    similarity_bits: int = 0
+    """If a similarity was asked for: how many bits were compared for `distance`, those of the
+    sketches, or of the fingerprints if there are no sketches. Else 0."""
 
 
 class KeySource:
@@ -104,6 +113,9 @@ class Matches:
 
     The columns `query` int64, `id` uint64 and `distance` uint16 all have shape (r,). Iteration
     gives `Match` objects. `matches[0]` is a `Match`, and `matches[10:20]` is a `Matches`.
+
+    If a similarity was asked for, `distance` counts the bits in which the sketches differ, of
+    `stats.similarity_bits`, and `similarity` is the cosine that it stands for.
     """
 
     __slots__ = ("distance", "fetch_keys", "id", "query", "stats")
@@ -154,24 +166,43 @@ class Matches:
             self.query[places], self.id[places], self.distance[places], self.stats, keys
         )
 
+    @property
+    def similarity(self) -> F32 | None:
+        """The estimated cosine of each match, float32 (r,). None unless it was asked for."""
+        bits = self.stats.similarity_bits
+        return estimated(self.distance, bits) if bits else None
+
+    @property
+    def similarity_error(self) -> F32 | None:
+        """The standard error of `similarity`, float32 (r,). None unless it was asked for."""
+        bits = self.stats.similarity_bits
+        return standard_error(self.distance, bits) if bits else None
+
     def keys(self) -> list[str] | list[bytes] | None:
         """The keys of the matches, in their order. None if the index has no keys."""
         return None if self.fetch_keys is None else self.fetch_keys()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The columns `query`, `id`, `key` if there are keys, and `distance`."""
+        """The columns `query`, `id`, `key` if there are keys, and `distance`; then `similarity` and
+        `similarity_error`, if a similarity was asked for."""
         columns: dict[str, arrow.Column] = {"query": self.query, "id": self.id}
         keys = self.keys()
         if keys is not None:
             columns["key"] = keys
-        return arrow.stream(columns | {"distance": self.distance})
+        columns["distance"] = self.distance
+        similarity, error = self.similarity, self.similarity_error
+        if similarity is not None and error is not None:
+            columns |= {"similarity": similarity, "similarity_error": error}
+        return arrow.stream(columns)
 
     def __iter__(self) -> Iterator[Match]:
         keys = self.keys() or [None] * len(self)
-        for query, row_id, key, distance in zip(
-            self.query.tolist(), self.id.tolist(), keys, self.distance.tolist(), strict=True
-        ):
-            yield Match(query, row_id, key, distance)
+        found = self.query.tolist(), self.id.tolist(), keys, self.distance.tolist()
+        similarity, error = self.similarity, self.similarity_error
+        if similarity is None or error is None:
+            yield from map(Match, *found)
+        else:
+            yield from map(Match, *found, similarity.tolist(), error.tolist())
 
 
 NO_NEIGHBOUR = (1 << 64) - 1

@@ -139,6 +139,7 @@ def waiting(
             table, sample = decode_pending(
                 name, payload, rows=run.rows, words=options.words,
                 keyed=options.keyed, horizon=run.horizon, timed=options.times,
+                sketch_words=options.sketch_words,
             )
         except CorruptFile:
             losses.append((f"{run.rows:,} rows that waited for a segment", run.rows))
@@ -166,7 +167,7 @@ def _sound(table: Table, options: IndexOptions) -> Table:
     if (words[1:] < words[:-1]).any():
         return sort_table(
             table.name, table.fingerprints, table.ids, keys, horizon=table.horizon,
-            times=table.times,
+            times=table.times, sketches=table.sketches,
         )
     return table
 
@@ -180,4 +181,5 @@ def without(table: Table, dead: Bools) -> Table:
     return sort_table(
         table.name, table.fingerprints[rows], table.ids[rows], keys, horizon=table.horizon,
         times=None if table.times is None else table.times[rows],
+        sketches=None if table.sketches is None else table.sketches[rows],
     )

@@ -20,6 +20,7 @@ from simindex.storage.files.envelope_writer import SectionSpec, header_page
 from simindex.storage.files.refusals import OF_DESCRIPTORS, refusal
 from simindex.storage.tables.record import MAX_ROWS, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
+from simindex.storage.tables.sketches import SKETCHES
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, UNDECODABLE
 from simindex.storage.tables.times import TIMES
 
@@ -114,7 +115,7 @@ def opened_rows(path: Path) -> Descriptor:
 
 
 def header_again(
-    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool, timed: bool
+    path: Path, *, rows: int, horizon: int, bits: int, keyed: bool, timed: bool, sketch_bits: int
 ) -> U8 | None:
     """The header page of a file whose own is damaged, made again from other sources.
 
@@ -151,6 +152,8 @@ def header_again(
             sections.append(SectionSpec(KEY_BYTES, 1, int.from_bytes(end, "little")))
         if timed:
             sections.append(SectionSpec(TIMES, 4, rows + 1))
+        if sketch_bits:
+            sections.append(SectionSpec(SKETCHES, sketch_bits // 8, rows))
         if after(sections) > size:
             return None
     identity = Identity(

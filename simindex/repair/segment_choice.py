@@ -113,6 +113,7 @@ def read_headless(found: Inventory, records: CatalogRecords | None) -> None:
                 page = header_again(
                     directory / name, rows=rows, horizon=horizon, bits=found.options.bits,
                     keyed=found.options.keyed, timed=found.options.times,
+                    sketch_bits=found.options.sketch_bits,
                 )
                 if page is not None:
                     file = SegmentRemains(directory / name, header=page)

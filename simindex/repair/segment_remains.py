@@ -4,8 +4,9 @@
                    may give it again, and the footer says whether it is the same
     checksums      one a chunk; a chunk counts if it agrees with its own, so footer and further
                    checksums may be damaged
-    a row          counts if all chunks that its fingerprint, its id, the ends of its key and its
-                   key are in do, and its key makes its id and is text where keys are text
+    a row          counts if all chunks that its fingerprint, its id, its sketch, the ends of its
+                   key and its key are in do, and its key makes its id and is text where keys are
+                   text
     a time         that damage reaches is not known: the row counts as one that came now
     their order    is looked at, but rows out of order count
 
@@ -44,6 +45,7 @@ from simindex.storage.tables.compaction import Block
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
+from simindex.storage.tables.sketches import SKETCHES
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
 from simindex.storage.tables.times import LAST_TIME, TIMES, now
@@ -110,6 +112,12 @@ class SegmentRemains:
         """Whether its rows have keys."""
         self.timed = TIMES in self.header.table["kind"]
         """Whether its rows have times."""
+        self.sketch_bits: int = sum(
+            8 * int(item) for item in self.header.table["itemsize"][
+                self.header.table["kind"] == SKETCHES
+            ][:1]
+        )
+        """Width of a row's sketch; 0 if rows have none."""
         self._blind = self.size < self.header.checksum_offset
         """Whether it is cut short before its checksums, so that nothing can be trusted."""
         self._sections = {} if self._blind else self._read_sections(progress)
@@ -171,7 +179,8 @@ class SegmentRemains:
             own = self.identity
             try:
                 folder = SegmentFolder(
-                    self.path.parent, own.index, own.bits, self.keyed, timed=self.timed
+                    self.path.parent, own.index, own.bits, self.keyed, timed=self.timed,
+                    sketch_words=self.sketch_bits // 64,
                 )
                 open_segment(folder, self.record(), lambda: None)
             except CorruptFile as error:
@@ -236,6 +245,8 @@ class SegmentRemains:
             counts[KEY_OFFSETS] = rows + 1
         if TIMES in self._sections:
             items[TIMES], counts[TIMES] = 4, rows + 1
+        if SKETCHES in self._sections:
+            items[SKETCHES], counts[SKETCHES] = self.sketch_bits // 8, rows
         for kind, itemsize in items.items():
             section = self._sections.get(kind)
             if section is None or section.itemsize != itemsize or (
@@ -257,7 +268,7 @@ class SegmentRemains:
         return told if isinstance(told, dict) else {}
 
     def _windows(self) -> Iterator[tuple[int, int]]:
-        step = max(1, WINDOW_WORDS * 64 // self.identity.bits)
+        step = max(1, WINDOW_WORDS * 64 // (self.identity.bits + self.sketch_bits))
         for start in range(0, 0 if self._blind else self.rows, step):
             yield start, min(self.rows, start + step)
 
@@ -274,6 +285,8 @@ class SegmentRemains:
             return np.ones(stop - start, np.bool_)
         rows = np.arange(start, stop, dtype=np.int64)
         whole = self._sections[FINGERPRINTS].reaches(rows) & self._sections[IDS].reaches(rows)
+        if self.sketch_bits:
+            whole &= self._sections[SKETCHES].reaches(rows)
         if self.keyed:
             offsets, data = self._sections[KEY_OFFSETS], self._sections[KEY_BYTES]
             whole &= offsets.reaches(rows) & offsets.reaches(rows + 1)
@@ -358,7 +371,7 @@ class SegmentRemains:
         if deleted.newest <= self.identity.horizon and not (self.timed and expired):
             return self.count()[0]
         count = 0
-        for _, ids, keys, times in self.blocks():
+        for _, ids, keys, times, _ in self.blocks():
             if times is not None:
                 kept = np.flatnonzero(times >= expired)
                 ids, keys = ids[kept], None if keys is None else keys.take(kept)
@@ -371,8 +384,8 @@ class SegmentRemains:
         return len(ids) - int(np.count_nonzero(deleted.killed(ids, keys, rows, horizon)))
 
     def blocks(self) -> Iterator[Block]:
-        """Fingerprints, ids, keys and times of the rows that no damage reaches, in order."""
-        words = self.identity.bits // 64
+        """The rows that no damage reaches, in order."""
+        words, sketch_words = self.identity.bits // 64, self.sketch_bits // 64
         for start, stop in self._windows():
             rows = np.flatnonzero(self.intact(start, stop)) + start
             if not len(rows):
@@ -381,9 +394,13 @@ class SegmentRemains:
             keys = None
             if self.keyed:
                 keys = self._keys(start, stop, rows - start)
-            yield (
+            sketches = None
+            if sketch_words:
+                taken = self._column(SKETCHES, f"V{8 * sketch_words}")[rows]
+                sketches = taken.view("<u8").reshape(-1, sketch_words)
+            yield Block(
                 fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys,
-                self.times(rows) if self.timed else None,
+                self.times(rows) if self.timed else None, sketches,
             )
 
     def _keys(self, start: int, stop: int, among: I64) -> KeyHeap:

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from simindex.bits.design import BlockDesign
 from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import RepairReport
@@ -37,12 +35,10 @@ from simindex.storage.files.names import (
 )
 from simindex.storage.segmentfiles import SegmentFiles, checked_designs, slice_design
 from simindex.storage.snapshot import take
-from simindex.storage.tables.compaction import Block
-from simindex.storage.tables.keys import KeyHeap
+from simindex.storage.tables.compaction import Block, sorted_block
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord, generation_of
 from simindex.storage.tables.segment import Segment, open_segment
-from simindex.storage.tables.table import sort_table
 
 STAGED_PAGES = 64
 """Pages of header directories, 128 KiB each, that one transaction stores."""
@@ -279,13 +275,7 @@ class Steps:
 
 def _sorted(file: SegmentRemains) -> Iterator[Block]:
     """All rows that no damage reaches, in the order of a segment."""
-    fingerprints, ids, heaps, times = zip(*file.blocks(), strict=True)
-    keys = KeyHeap.joined([heap for heap in heaps if heap is not None]) if file.keyed else None
-    table = sort_table(
-        file.name, np.concatenate(fingerprints), np.concatenate(ids), keys,
-        horizon=file.identity.horizon, times=np.concatenate(times) if file.timed else None,
-    )
-    yield table.fingerprints, table.ids, table.keys, table.times
+    yield sorted_block(list(file.blocks()))
 
 
 def _store(catalog: Catalog, segment: str, directories: Directories) -> None:

@@ -306,8 +306,8 @@ def _read_options(found: Inventory, records: CatalogRecords | None) -> None:
             path=str(found.path),
         )
     for name, file in list(found.files.items()):
-        own = file.identity.bits, file.keyed, file.timed
-        if own != (options.bits, options.keyed, options.times):
+        own = file.identity.bits, file.keyed, file.timed, file.sketch_bits
+        if own != (options.bits, options.keyed, options.times, options.sketch_bits):
             found.foreign[name] = "belongs to an index with other options"
             del found.files[name]
 

@@ -9,6 +9,7 @@ LABELS = {
     "bits": "width in bits", "unit": "unit", "ngram": "n-gram sizes", "weighting": "weighting",
     "seed": "seed", "min_features": "least number of features", "projection": "projection",
     "tokenizer": "tokenizer", "unicode": "Unicode version", "stemmer": "stemmer",
+    "sketch_bits": "bits of a sketch",
 }
 """Of the settings that are told with both values."""
 

@@ -42,12 +42,13 @@ _Calls = tuple[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Simhashes:
-    """Fingerprints (n, b / 64), sums W (n, b), and distinct features (n,) of some documents.
+    """Fingerprints (n, b / 64) followed by sketches, in the same rows, sums W (n, b), and distinct
+    features (n,) of some documents.
 
     Features are counted exactly up to the recipe's `min_features`, or as far as was asked for.
     """
 
-    fingerprints: U64
+    bits: U64
     weights: F32
     features: I64
 
@@ -66,6 +67,7 @@ class Reader:
             )
         counting = WEIGHTINGS[recipe.weighting].counting
         self._bits: int = recipe.bits
+        self._sketch_bits: int = recipe.sketch_bits
         self._tokenizer: int | words.Tokenizer = tokenizer
         self._stop_words = frozenset(recipe.stop_words)
         self._stems = None if recipe.stemmer is None else words.stems_of(recipe.stemmer)
@@ -84,7 +86,13 @@ class Reader:
             normal_quantiles() if projection == "gaussian" else _NO_QUANTILES,
             recipe.bits // 64,
         )
-        self._kernel = _native.TextRecipe(*self._arguments, self._least)
+        self._kernel = self._counting(self._least)
+
+    def _counting(self, features: int) -> _native.TextRecipe:
+        """The kernel that counts so many distinct features of a document."""
+        return _native.TextRecipe(
+            *self._arguments, features, sketch_words=self._sketch_bits // 64
+        )
 
     def simhashes(
         self, texts: Iterable[Any], threads: int | None, count_features: int = 0
@@ -92,12 +100,12 @@ class Reader:
         """Fingerprints of all texts, taken in portions; features counted up to a number."""
         kernel = self._kernel
         if count_features > self._least:
-            kernel = _native.TextRecipe(*self._arguments, count_features)
+            kernel = self._counting(count_features)
         calls = kernel.texts, kernel.column, kernel.units
         most = None if self.plain else SPLIT_CHARACTERS
         answers = self._answers(texts, threads, calls, most)
         made = [Simhashes(*arrays) for arrays, _ in answers]
-        return made[0] if len(made) == 1 else _joined(made, self._bits)
+        return made[0] if len(made) == 1 else _joined(made, self._bits, self._sketch_bits)
 
     def frequencies(
         self, texts: Iterable[Any], threads: int | None
@@ -185,9 +193,10 @@ class Reader:
             raise
 
 
-def _joined(made: list[Simhashes], bits: int) -> Simhashes:
+def _joined(made: list[Simhashes], bits: int, sketch_bits: int) -> Simhashes:
+    words = (bits + sketch_bits) // 64
     return Simhashes(
-        np.concatenate([np.empty((0, bits // 64), np.uint64), *(m.fingerprints for m in made)]),
+        np.concatenate([np.empty((0, words), np.uint64), *(m.bits for m in made)]),
         np.concatenate([np.empty((0, bits), np.float32), *(m.weights for m in made)]),
         np.concatenate([np.empty(0, np.int64), *(m.features for m in made)]),
     )
@@ -213,16 +222,17 @@ def batched(
 
     Raises InvalidBatch where ids or keys are not one for each text.
     """
-    features, least = made.features, recipe.min_features
+    features, least, words = made.features, recipe.min_features, recipe.bits // 64
     _check_length("ids", ids, len(features))
     _check_length("keys", keys, len(features))
     batch = Batch(
-        made.fingerprints,
+        made.bits[:, :words],
         ids=ids,
         keys=keys,
         weights=made.weights,
         recipe=recipe,
         features=np.minimum(features, counted) if counted else None,
+        sketch=made.bits[:, words:] if recipe.sketch_bits else None,
     )
     kept = features >= least
     if kept.all():

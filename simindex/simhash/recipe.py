@@ -81,6 +81,10 @@ class Recipe:
         The radius, from 0 to b: in how many bits near-duplicates may differ. An index stores it,
         and calls without an h use it. Default: the radius that is recommended for the recipe, which
         the attribute `h` then has.
+    sketch_bits : int
+        Width of a sketch beside the fingerprint: 0 for none, or a multiple of 64, at most 4096.
+        These are further bits of the same features. The fingerprint finds candidates, and the
+        sketch tells how similar they are.
 
     Raises
     ------
@@ -116,6 +120,7 @@ class Recipe:
         h: _Radius = _Radius()
     else:
         h: int | None = None
+    sketch_bits: int = 0
 
     def __post_init__(self) -> None:
         options = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -245,8 +250,8 @@ class Recipe:
         -------
         Batch
             `weights` float32 (n, b) are the sums W in units of feature weight. `recipe` is this
-            recipe. `skipped` lists the texts without units or with fewer than `min_features`
-            distinct features.
+            recipe. `sketch` is uint64 (n, sketch_bits / 64) if the recipe has one. `skipped` lists
+            the texts without units or with fewer than `min_features` distinct features.
 
         Raises
         ------
@@ -374,6 +379,7 @@ class Recipe:
             "features": None if idf is None else len(idf),
             "idf_digest": None if idf is None else idf.digest,
             "h": self.h,
+            **({"sketch_bits": self.sketch_bits} if self.sketch_bits else {}),
         }
 
     def _deciding(self) -> dict[str, Any]:
@@ -387,7 +393,7 @@ class Recipe:
 
     def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
         """The values that differ, as name -> (mine, other's). Empty for equal recipes."""
-        mine, theirs = self._deciding(), other._deciding()
+        mine, theirs = ({"sketch_bits": 0, **one._deciding()} for one in (self, other))
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 
     def __eq__(self, other: object) -> bool:
@@ -399,9 +405,10 @@ class Recipe:
     def __repr__(self) -> str:
         learned = "" if self.idf is None else f", fitted on {self.idf.documents} documents"
         projection = "" if self.projection == "sign" else f", {self.projection}"
+        sketch = f" and {self.sketch_bits} of sketch" if self.sketch_bits else ""
         return (
-            f"<Recipe {self.bits} bits, {self.unit} {self.ngram}, {self.weighting}{projection}"
-            f", h={self.h}{learned}, {self.identity[:8]}>"
+            f"<Recipe {self.bits} bits{sketch}, {self.unit} {self.ngram}, {self.weighting}"
+            f"{projection}, h={self.h}{learned}, {self.identity[:8]}>"
         )
 
     def __reduce__(self) -> tuple[Callable[[bytes, Any], Recipe], tuple[bytes, Any]]:

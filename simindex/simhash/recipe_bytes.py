@@ -200,6 +200,7 @@ def options(values: dict[str, Any]) -> dict[str, Any]:
     names = ("bits", "unit", "ngram", "weighting", "seed", "min_features", "projection",
              "tokenizer", "stop_words", "stemmer", "h")  # fmt: skip
     given = {name: values[name] for name in names}
+    given["sketch_bits"] = values.get("sketch_bits", 0)
     if isinstance(given["ngram"], list):
         given["ngram"] = tuple(given["ngram"])
     if not isinstance(given["stop_words"], list):

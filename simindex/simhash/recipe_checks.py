@@ -65,6 +65,11 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
         options["h"] is None or (is_int(options["h"]) and 0 <= options["h"] <= bits),
         "h", options["h"], f"a whole number from 0 to {bits}",
     )
+    sketch_bits = options["sketch_bits"]
+    require(
+        is_int(sketch_bits) and 0 <= sketch_bits <= MAX_BITS and sketch_bits % 64 == 0,
+        "sketch_bits", sketch_bits, f"0, or a multiple of 64, at most {MAX_BITS}",
+    )
     language = options["stop_words"]
     require(
         not isinstance(language, str) or language not in words.PAIRED_LANGUAGES

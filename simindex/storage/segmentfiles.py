@@ -140,7 +140,8 @@ class SegmentFiles:
         """What the files it opens and writes must agree with."""
         options = self.options
         return SegmentFolder(
-            self.directory, self.index, options.bits, options.keyed, timed=options.times
+            self.directory, self.index, options.bits, options.keyed, timed=options.times,
+            sketch_words=options.sketch_words,
         )
 
     @property
@@ -175,6 +176,7 @@ class SegmentFiles:
             key_bytes=key_bytes,
             description=describe(self.options, inputs, salvaged=salvaged),
             timed=self.options.times,
+            sketch_words=self.options.sketch_words,
         )
 
     def write(self, table: Table, generation: int) -> Written:
@@ -183,7 +185,9 @@ class SegmentFiles:
         with self.open_writer(
             len(table), key_bytes, horizon=table.horizon, generation=generation
         ) as writer:
-            writer.write(table.fingerprints, table.ids, table.keys, table.times)
+            writer.write(
+                table.fingerprints, table.ids, table.keys, table.times, table.sketches
+            )
             record = writer.finish()
         return self._with_structures(record, table, generation, None)
 
@@ -239,7 +243,7 @@ class SegmentFiles:
         ) as writer:
             for block in merged.blocks():
                 writer.write(*block)
-                done += len(block[1])
+                done += len(block.ids)
                 if progress is not None:
                     progress(done, merged.rows)
             return writer.finish(), dead

@@ -245,21 +245,24 @@ def live_rows(
         ids = verified(table.ids[start:stop])
         heap = None if table.keys is None else table.keys.slice(start, stop)
         times = None if table.times is None else verified(table.times[start:stop])
+        sketches = None if table.sketches is None else verified(table.sketches[start:stop])
         if live is None:
-            return fingerprints, ids, heap, times
-        return (
+            return Block(fingerprints, ids, heap, times, sketches)
+        return Block(
             fingerprints[live], ids[live], None if heap is None else heap.take(live),
             None if times is None else times[live],
+            None if sketches is None else sketches[live],
         )
 
-    for fingerprints, ids, heap, times in in_order(tables, live_block, chunk_rows):
+    for fingerprints, ids, heap, times, sketches in in_order(tables, live_block, chunk_rows):
         for start in range(0, len(ids), chunk_rows):
             part = slice(start, min(start + chunk_rows, len(ids)))
+            sketch = None if sketches is None else sketches[part]
             if heap is not None:
                 keys = heap.slice(part.start, part.stop).decoded(options.key_kind)
-                batch = Batch(fingerprints[part], keys=keys, recipe=recipe)
+                batch = Batch(fingerprints[part], keys=keys, recipe=recipe, sketch=sketch)
             else:
-                batch = Batch(fingerprints[part], ids=ids[part], recipe=recipe)
+                batch = Batch(fingerprints[part], ids=ids[part], recipe=recipe, sketch=sketch)
             yield batch, None if times is None else times[part]
 
 
@@ -284,7 +287,8 @@ def take(
         try:
             folder = SegmentFolder(
                 segments_directory, index, options.bits, options.keyed, verify,
-                timed=options.times, missing_ok=attempt == RETRIES,
+                timed=options.times, sketch_words=options.sketch_words,
+                missing_ok=attempt == RETRIES,
             )
             return _take(catalog, folder, options, options_checksum, before)
         except FileNotFoundError as error:
@@ -326,6 +330,7 @@ def _take(
             waiting.get(run) or decode_pending(
                 f"pending run {run.number}", reading.run("pending", run), rows=run.rows,
                 words=options.words, keyed=folder.keyed, horizon=run.horizon, timed=folder.timed,
+                sketch_words=folder.sketch_words,
             )
             for run in head.pending
         ]

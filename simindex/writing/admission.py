@@ -57,6 +57,7 @@ def checked_batch(
             raise InvalidBatch("this index has keys", remedy="give keys=...")
         _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
+    _require_sketch(batch, options)
     return batch
 
 
@@ -93,7 +94,8 @@ def checked_document(
         )
     else:
         batch = Batch(
-            given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped, **named
+            given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped,
+            sketch=given.sketch, **named,
         ) if len(given) else given
     if len(batch) == 0 and len(batch.skipped) == 1:
         return None
@@ -149,6 +151,24 @@ def _require_type(keys: list[str] | list[bytes], options: IndexOptions) -> None:
             f"the keys are {type(keys[0]).__name__}, this index has {options.keys} keys",
             found=type(keys[0]).__name__, expected=options.keys,
         )
+
+
+def _require_sketch(batch: Batch, options: IndexOptions) -> None:
+    """Refuses a batch whose sketches are of another width than those of the index."""
+    found, expected = batch.sketch_bits, options.sketch_bits
+    if found == expected or not len(batch):
+        return
+    if not expected:
+        what = f"the batch has sketches of {found} bits, and this index stores none"
+        remedy = (
+            "leave the sketch out, or create the index with IndexOptions(sketch_bits="
+            f"{found}) or a recipe that has sketch_bits={found}"
+        )
+    else:
+        has = f"sketches of {found} bits" if found else "no sketches"
+        what = f"the batch has {has}, and this index stores sketches of {expected} bits"
+        remedy = "make the batch with index.recipe, or give Batch(..., sketch=...) of this width"
+    raise InvalidBatch(what, remedy=remedy, found=found, expected=expected)
 
 
 def check_recipe(recipe: Recipe | None, own: Recipe | None) -> None:

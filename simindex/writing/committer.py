@@ -28,7 +28,7 @@ from simindex.errors import (
     RecipeMismatch,
     what_happened,
 )
-from simindex.options import SECRET_BYTES, IndexOptions, KeyKind
+from simindex.options import SECRET_BYTES, IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog, Edit
@@ -222,10 +222,14 @@ class Committer:
             yield table, places[seen], rows[seen]
         yield from self.waiting.named(names, self.files)
         if self.recent.count:
-            fingerprints, ids, keys, places = self.recent.named(names)
+            fingerprints, ids, keys, sketches, places = self.recent.named(names)
             if len(places):
                 heap = None if names.keys is None else KeyHeap.of(keys)
-                yield Rows(fingerprints, ids, heap), places, np.arange(len(places))
+                found = Rows(
+                    fingerprints, ids, heap,
+                    sketches=sketches if self.options.sketch_words else None,
+                )
+                yield found, places, np.arange(len(places))
 
     def delete(self, names: Names) -> int:
         """Deletes all rows of some names; returns how many of the names had any."""
@@ -256,15 +260,14 @@ class Committer:
     ) -> Result:
         """What `add` returns, which adds a checked batch to what waits.
 
-        The index takes its recipe, and the keys of `options`, unless it has them; if `add` fails,
-        it does not. Raises RecipeMismatch if rows came without a recipe.
+        The index takes its recipe, and the keys and the width of sketches of `options`, unless it
+        has them; if `add` fails, it does not. Raises RecipeMismatch if rows came without a recipe.
         """
         self.check_usable()
         self.hand_over()
         waiting, recent, recipe = self.waiting, self.recent, self.waiting.recipe
         try:
-            if options.keys != self.options.keys:
-                self._take_keys(options.key_kind)
+            self._decide(options)
             self._adopt_recipe(batch)
             return add(batch)
         except BaseException:
@@ -282,9 +285,15 @@ class Committer:
                 )
             self.waiting.recipe = batch.recipe
 
-    def _take_keys(self, kind: KeyKind) -> None:
-        options = replace(self.view.options, keys=kind, key_secret=os.urandom(SECRET_BYTES))
-        self.waiting, self.recent = self.waiting.keyed(options), Recent(options)
+    def _decide(self, wanted: IndexOptions) -> None:
+        """Takes the keys and the width of sketches of the first rows."""
+        options = self.options
+        if wanted.keys != options.keys:
+            options = replace(options, keys=wanted.keys, key_secret=os.urandom(SECRET_BYTES))
+        if wanted.sketch_bits != options.sketch_bits:
+            options = replace(options, sketch_bits=wanted.sketch_bits)
+        if options is not self.options:
+            self.waiting, self.recent = self.waiting.decided(options), Recent(options)
 
     @property
     def no_rows(self) -> bool:
@@ -295,6 +304,12 @@ class Committer:
     def may_take_keys(self) -> bool:
         """Whether the first rows decide if this index has keys: nobody has, and none came yet."""
         return self.options.keys is None and self.no_rows
+
+    @property
+    def may_take_sketches(self) -> bool:
+        """Whether the first rows decide if this index has sketches: neither recipe nor rows came.
+        """
+        return not self.options.sketch_bits and self.recipe is None and self.no_rows
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Sets a whole value of the catalog."""

@@ -6,6 +6,7 @@
                 been purged of are dropped. And the time before which rows have expired
     samples     join the stored reservoir, unless the pending run holds them
     values      as they are, the recipe's bytes, and the options where the first rows gave them keys
+                or sketches
 """
 
 from __future__ import annotations
@@ -136,12 +137,13 @@ def _drop_pending(
 
 
 def _live(table: Table, dead: Deletions) -> Rows:
+    whole = Rows(
+        table.fingerprints, table.ids, table.keys, times=table.times, sketches=table.sketches
+    )
     rows = dead.alive(table, 0, len(table))
     if rows is None:
-        return Rows(table.fingerprints, table.ids, table.keys, times=table.times)
-    keys = None if table.keys is None else table.keys.take(rows)
-    times = None if table.times is None else table.times[rows]
-    return Rows(table.fingerprints[rows], table.ids[rows], keys, times=times)
+        return whole
+    return whole.take(rows)
 
 
 def _stored(catalog: Catalog, snapshot: Snapshot, words: int) -> Reservoir:

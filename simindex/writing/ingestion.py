@@ -27,6 +27,9 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import TooManyMatches
 from simindex.options import IndexOptions
 from simindex.pairs.find_all import chosen_blocks, partition
+from simindex.planning.question import Question
+from simindex.query.sketched import kept_pairs
+from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.storage.tables.table import sort_table
 
@@ -61,6 +64,27 @@ def sealed_rows(options: IndexOptions) -> int:
     that many pending rows took 0.87 s of processor time, of a segment 0.05.
     """
     return max(1, options.seal_rows // 8)
+
+
+def inside(batch: Batch, question: Question, *, threads: int, limit_bytes: int) -> Near:
+    """`within` of the rows of a batch, as a question asks; kept by their sketches, if these decide.
+    """
+    similar, first = question.similar, question.stops_early
+    try:
+        near = within(
+            batch.rows, question.h, first=first, threads=threads, limit_bytes=limit_bytes
+        )
+    except TooManyMatches as error:
+        if not question.first:
+            raise
+        raise TooManyMatches(
+            error.what, remedy="give fewer rows at a time", **error.data
+        ) from error
+    if similar is None or not similar.sketch_bits or batch.sketch is None:
+        return near
+    places, distance = kept_pairs(batch.sketch, near.row, near.earlier, similar.most)
+    kept = Near(near.row[places], near.earlier[places], distance)
+    return _nearest(kept) if question.first else kept
 
 
 def within(rows: U64, h: int, *, first: bool, threads: int, limit_bytes: int) -> Near:

@@ -2,6 +2,7 @@
 
     fingerprints  (capacity, W)   r0 r1 r2 ... r(n-1) | free        in order of arrival
     weights       (capacity, b)   the same, where any row has them
+    sketches      (capacity, S)   the same, in an index with sketches
     ids, keys     lists of the same length
 
 Queries compare all of them, at any h and however skewed: 3 us for 8,192 rows of 64 bits, 11 for
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import time
 from copy import copy
+from dataclasses import replace
 from math import inf
 from typing import Any
 
@@ -27,9 +29,12 @@ from simindex.arrays import F32, I64, U64, Bools
 from simindex.checks import is_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
+from simindex.planning.question import Question
 from simindex.query.answerer import Answerer
+from simindex.query.sketched import apart
 from simindex.records.batch import Batch
 from simindex.records.matches import Match
+from simindex.records.similarity import estimated, standard_error
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
 from simindex.storage.tables.names import Names
@@ -42,17 +47,22 @@ LEAST_ROWS = 256
 
 
 def nearest(
-    answerer: Answerer, snapshot: Snapshot, document: Batch, h: int, recall: float
+    answerer: Answerer, snapshot: Snapshot, document: Batch, near: Question
 ) -> Match | None:
-    """A row nearest to one document, of those stored within h.
+    """A row nearest to one document, of those stored that are near enough.
 
-    Nearer ones are asked for, exactly, until there is none: at most h + 1 searches, which stop at
-    their first match. So a million rows like it cost no more than one, where all matches would be
-    put in order.
+    Where sketches decide, one search compares those of all candidates. Else nearer ones are asked
+    for, exactly, until there is none: at most h + 1 searches, which stop at their first match. So a
+    million rows like it cost no more than one, where all matches would be put in order.
     """
-    best = None
+    if not near.stops_early:
+        found = answerer.search(
+            snapshot, document.rows, document.weights, near, sketches=document.sketch
+        )
+        return next(iter(found), None)
+    best, h, recall = None, near.h, near.recall
     while True:
-        question = answerer.question(h=h, first=True, recall=recall, threads=1)
+        question = near if best is None else replace(near, h=h, recall=recall)
         found = answerer.search(snapshot, document.rows, document.weights, question)
         if not len(found):
             return best
@@ -94,6 +104,7 @@ class Recent:
         self.due_at: float = inf
         """Time of `monotonic` at which the first of them is to be committed."""
         self._rows: U64 = np.empty((0, options.words), np.uint64)
+        self._sketches: U64 = np.empty((0, options.sketch_words), np.uint64)
         self._weights: F32 | None = None
         self._weighted: list[bool] = []
         self._ids: list[int] = []
@@ -109,20 +120,34 @@ class Recent:
             return True
         return commit_s is not None and time.monotonic() - self._since >= commit_s
 
-    def nearest(self, row: U64, h: int) -> Match | None:
-        """A row nearest to one query (1, W), of those within h."""
+    def nearest(self, document: Batch, near: Question) -> Match | None:
+        """A row nearest to one document, of those that are near enough."""
         if not self.count:
             return None
-        _, place, distance, _ = _native.scan(self._rows[: self.count], row, h, False)
+        _, place, distance, _ = _native.scan(
+            self._rows[: self.count], document.rows, near.h, False
+        )
+        similar = near.similar
+        if similar is not None and similar.sketch_bits and document.sketch is not None:
+            distance = apart(self._sketches[place], document.sketch)
+            kept = distance <= similar.most
+            place, distance = place[kept], distance[kept]
         if not len(place):
             return None
         best = int(np.argmin(distance))
         at = int(place[best])
-        return Match(0, self._ids[at], self._keys[at], int(distance[best]))
+        match = Match(0, self._ids[at], self._keys[at], int(distance[best]))
+        if similar is None:
+            return match
+        bits, nearest = similar.compared_bits, distance[best : best + 1]
+        return replace(
+            match, similarity=float(estimated(nearest, bits)[0]),
+            similarity_error=float(standard_error(nearest, bits)[0]),
+        )
 
-    def named(self, names: Names) -> tuple[U64, U64, list[Any], I64]:
-        """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), and places of
-        the names."""
+    def named(self, names: Names) -> tuple[U64, U64, list[Any], U64, I64]:
+        """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), sketches
+        (n, S), and places of the names."""
         places, rows = [], []
         for place, (id_, second) in enumerate(zip(names.id.tolist(), names.second.tolist(),
                                                   strict=True)):
@@ -133,7 +158,7 @@ class Recent:
                         rows.append(at)
         return (
             self._rows[rows], np.array([self._ids[at] for at in rows], np.uint64),
-            [self._keys[at] for at in rows], np.array(places, np.int64),
+            [self._keys[at] for at in rows], self._sketches[rows], np.array(places, np.int64),
         )
 
     def _second(self, at: int) -> int:
@@ -148,6 +173,8 @@ class Recent:
         for column in (self._weighted, self._ids, self._keys):
             del column[count:]  # of a row that an interrupt left half there
         self._rows[count] = document.rows[0]
+        if document.sketch is not None:
+            self._sketches[count] = document.sketch[0]
         kept = document.weights is not None and self._keeps_weights
         if document.weights is not None and kept:
             if self._weights is None:
@@ -174,9 +201,12 @@ class Recent:
             weights = np.empty((capacity, self._weights.shape[1]), np.float32)
             weights[:count] = self._weights[:count]
             self._weights = weights
+        sketches = np.empty((capacity, self._sketches.shape[1]), np.uint64)
+        sketches[:count] = self._sketches[:count]
+        self._sketches = sketches
         rows = np.empty((capacity, self._rows.shape[1]), np.uint64)
         rows[:count] = self._rows[:count]
-        self._rows = rows
+        self._rows = rows  # last: its length says for how many there is room
 
     def portion(self) -> tuple[Batch, Bools]:
         """Rows that make one batch, and which they are: those with weights, then those without."""
@@ -191,6 +221,8 @@ class Recent:
             named: dict[str, Any] = {"ids": np.array([self._ids[at] for at in places], np.uint64)}
         else:
             named = {"keys": [self._keys[at] for at in places]}
+        if self._sketches.shape[1]:
+            named["sketch"] = self._sketches[: self.count][taken]
         return Batch(self._rows[: self.count][taken], weights=weights, **named), taken
 
     def without(self, taken: Bools) -> Recent:
@@ -199,7 +231,7 @@ class Recent:
         places = left.tolist()
         others = copy(self)
         others.count = len(left)
-        others._rows = self._rows[left]
+        others._rows, others._sketches = self._rows[left], self._sketches[left]
         others._weights = None if self._weights is None else self._weights[left]
         others._weighted = [self._weighted[at] for at in places]
         others._ids = [self._ids[at] for at in places]

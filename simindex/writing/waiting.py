@@ -5,7 +5,8 @@
     spilled   rows as segment files that are not part of the index yet: every batch_rows rows are
     values    whole values of the catalog, such as an audit
     recipe    of the first batch that had one, in an index without a recipe
-    options   with the keys of the first rows, in an index that left them open
+    options   with the keys and the width of sketches of the first rows, in an index that left
+              them open
     samples   drawn of weighted rows as they come
     expired   the time before which rows expire: of the commit before, or later
 
@@ -63,6 +64,17 @@ class Rows:
     """Calls of `delete` that came before them since the last commit."""
     times: U32 | None = None
     """When they came; see `times`."""
+    sketches: U64 | None = None
+    """Their further bits; see `sketches`."""
+
+    def take(self, rows: I64) -> Rows:
+        """Some of them, as rows that came before all deletions."""
+        return Rows(
+            self.fingerprints[rows], self.ids[rows],
+            None if self.keys is None else self.keys.take(rows),
+            times=None if self.times is None else self.times[rows],
+            sketches=None if self.sketches is None else self.sketches[rows],
+        )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -113,7 +125,7 @@ class Waiting:
         self.recipe: Recipe | None = None
         """That the commit gives an index which has none."""
         self.options: IndexOptions | None = None
-        """That the commit gives an index whose first rows decide if it has keys."""
+        """That the commit gives an index whose first rows decide if it has keys or sketches."""
         self.due_at = inf
         """Time of `monotonic` at which the commit is due, for rows that were added one at a time.
         """
@@ -135,12 +147,12 @@ class Waiting:
         """What comes after the same commit, and nothing yet."""
         return Waiting(secret, SealedHead(self.value, self.since))
 
-    def keyed(self, options: IndexOptions) -> Waiting:
-        """The same without its deletions, for rows with the keys of these options; there are none
-        yet, of which a deletion could have told."""
-        keyed = self.emptied(options.key_secret)
-        keyed.values, keyed.recipe, keyed.options = dict(self.values), self.recipe, options
-        return keyed
+    def decided(self, options: IndexOptions) -> Waiting:
+        """The same without its deletions, for rows as these options say; there are none yet, of
+        which a deletion could have told."""
+        waiting = self.emptied(options.key_secret)
+        waiting.values, waiting.recipe, waiting.options = dict(self.values), self.recipe, options
+        return waiting
 
     def append(self, batch: Batch, files: SegmentFiles, times: U32 | None = None) -> U64:
         """Adds the rows of a checked batch, all or none; returns their ids, uint64 (n,).
@@ -236,7 +248,8 @@ class Waiting:
             if len(found):
                 live = ~self._deletions_of_spilled().dead(table, table.ids[found], found)
                 yield (
-                    Rows(table.fingerprints, table.ids, table.keys), places[live], found[live]
+                    Rows(table.fingerprints, table.ids, table.keys, sketches=table.sketches),
+                    places[live], found[live],
                 )
         if self.rows and len(RowsById(self._ids())(np.unique(names.id))[1]):
             rows = _joined(self.living()[0])
@@ -304,6 +317,7 @@ class Waiting:
                 batch.rows[start:stop].copy(), ids[start:stop].copy(),
                 None if keys is None else keys.slice(start, stop), len(self._deletions),
                 None if times is None else times[start:stop],
+                None if batch.sketch is None else batch.sketch[start:stop].copy(),
             ))
             self.rows += stop - start
             self.added += stop - start
@@ -357,10 +371,7 @@ class Waiting:
         count = int(np.count_nonzero(dead))
         if not count:
             return self._chunks, 0
-        left = np.flatnonzero(~dead)
-        keys = None if rows.keys is None else rows.keys.take(left)
-        times = None if rows.times is None else rows.times[left]
-        return [Rows(rows.fingerprints[left], rows.ids[left], keys, times=times)], count
+        return [rows.take(np.flatnonzero(~dead))], count
 
 
 def _joined(parts: Sequence[Rows]) -> Rows:
@@ -371,12 +382,20 @@ def _joined(parts: Sequence[Rows]) -> Rows:
         np.concatenate([part.ids for part in parts]),
         KeyHeap.joined(heaps) if heaps else None,
         times=None if parts[0].times is None else _joined_times(parts),
+        sketches=None if parts[0].sketches is None else _joined_sketches(
+            parts, parts[0].sketches.shape[1]
+        ),
     )
 
 
 def _joined_times(parts: Sequence[Rows]) -> U32:
     times = [part.times for part in parts if part.times is not None]
     return np.concatenate([np.empty(0, np.uint32), *times])
+
+
+def _joined_sketches(parts: Sequence[Rows], words: int) -> U64:
+    sketches = [part.sketches for part in parts if part.sketches is not None]
+    return np.concatenate([np.empty((0, words), np.uint64), *sketches])
 
 
 def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -> Table:
@@ -393,4 +412,5 @@ def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -
         keys,
         horizon=horizon,
         times=_joined_times(parts) if options.times else None,
+        sketches=_joined_sketches(parts, options.sketch_words) if options.sketch_words else None,
     )

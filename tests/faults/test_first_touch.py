@@ -119,7 +119,14 @@ def _rows(index: simindex.Index, of: Stored) -> Any:
         assert names is not None
         rows = map(tuple, oracle.as_words(batch.fingerprints).tolist())
         found.update(zip(rows, list(names), strict=True))
+        if of.keyed:
+            assert np.array_equal(batch.sketch, sketch_of(batch.rows))
     return len(index), found
+
+
+def sketch_of(rows: oracle.U64) -> oracle.U64:
+    """Three words that say whose they are."""
+    return rows[:, :1] * np.array([1, 3, 0x9E3779B97F4A7C15], np.uint64)
 
 
 ASKS: dict[str, Ask] = {
@@ -146,13 +153,13 @@ def _build(path: Path, words: int) -> Stored:
     model = oracle.Model()
     options = IndexOptions(
         bits=64 * words, structures=("psm", DESIGN, "issl:w=8"), batch_rows=rows, min_merge=0,
-        keys="str" if keyed else False,
+        keys="str" if keyed else False, sketch_bits=192 if keyed else 0,
     )
     with simindex.open(path, "n", options=options) as index:
         for first, last in pairwise((0, rows * 3 // 4, rows - 100, rows)):
             part = slice(first, last)
             said = {"keys" if keyed else "ids": names[part]}
-            index.append(made[part], **said)
+            index.append(Batch(made[part], sketch=sketch_of(made[part]) if keyed else None, **said))
             model.append(made[part], names[part])
             index.commit()
             model.commit()
@@ -238,6 +245,9 @@ def test_each_chunk_of_each_file(stored: Stored) -> None:
         for name in ("scan", "psm", "bphs", "issl", "many", "limited", "top", "rows"):
             assert seen[".rows 3", f"{name}: refused"] >= 1, name
             assert seen[".rows 4", f"{name}: refused"] >= 1, name
+        assert seen[".rows 9", "rows: refused"] >= 2
+        for name in set(ASKS) - {"rows"}:  # which read no sketch
+            assert seen[".rows 9", f"{name}: refused"] == 0, name
     for structure in (".bphs 1", ".issl 1", ".issl 2"):
         for name in set(ASKS) - set(OF_STRUCTURES) | {"auto"}:
             assert seen[structure, f"{name}: refused"] == 0, (structure, name)
@@ -269,6 +279,7 @@ def test_ingest_is_refused_or_right(stored: Stored, tmp_path: Path) -> None:
     truth = stored.model.query(stored.queries, H)
     copy = tmp_path / "copy"
     refused = 0
+    sketch = sketch_of(stored.queries) if stored.keyed else None
     for _, offset, size in damaged.chunks(damaged.files(stored.path, ".rows")[0]):
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(stored.path, copy)
@@ -279,7 +290,7 @@ def test_ingest_is_refused_or_right(stored: Stored, tmp_path: Path) -> None:
             stored_rows = index._handle.view.last().stored_rows
             said: dict[str, Any] = {"keys" if stored.keyed else "ids": own}
             try:
-                matches = index.ingest(stored.queries, h=H, **said)
+                matches = index.ingest(Batch(stored.queries, sketch=sketch, **said), h=H)
             except CorruptFile:
                 refused += 1
                 index.commit()

@@ -82,13 +82,13 @@ def test_golden_index_is_written_on(golden: tuple[Path, Path]) -> None:
         rows = len(index)
         first = next(iter(index.rows(chunk_rows=1)))
         batch = simindex.Batch(
-            ~first.rows, ids=None if first.keys else [7_000_000],
+            ~first.rows, ids=None if first.keys else [7_000_000], sketch=first.sketch,
             keys=None if not first.keys else [type(first.keys[0])(first.keys[0][:0]) * 1],
         )
         if first.keys:
             named: dict[str, Any] = {"keys": [first.keys[0]]}
             new = b"new" if isinstance(first.keys[0], bytes) else "new"
-            batch = simindex.Batch(~first.rows, keys=[new])
+            batch = simindex.Batch(~first.rows, keys=[new], sketch=first.sketch)
         else:
             assert first.ids is not None
             named = {"ids": first.ids}

@@ -135,9 +135,28 @@ def recipe(path: Path) -> Rows:
     return [(tuple(words), key) for words, key in zip(made.rows.tolist(), keys, strict=True)]
 
 
+def sketch_of(words: list[tuple[int, ...]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Three words that say whose they are."""
+    return np.array([[row[0] ^ place for place in (1, 2, 3)] for row in words], np.uint64)
+
+
+def sketched(path: Path) -> Rows:
+    """Sketches of 192 bits, in a segment and in a pending run; keys that are str."""
+    keys = [f"http://example.org/{number}" for number in range(39)]
+    rows = list(zip(family(6, 39, 64), keys, strict=True))
+    words = [row for row, _ in rows]
+    with simindex.open(path, "n", options=small(keys="str", sketch_bits=192)) as index:
+        for part in (slice(0, 30), slice(30, 39)):
+            index.append(Batch(
+                np.array(words[part], np.uint64), keys=keys[part], sketch=sketch_of(words[part])
+            ))
+            index.commit()
+    return rows
+
+
 GOLDEN: dict[str, Callable[[Path], Rows]] = {
     "plain": plain, "bytes": octets, "lists": lists, "wide": wide, "recipe": recipe,
-    "deleted": deleted,
+    "deleted": deleted, "sketched": sketched,
 }
 
 
@@ -201,6 +220,10 @@ def judge(path: Path, answers: Path, mode: Any = "r") -> int:
             )
         ]
         assert sorted(rows) == known["rows"]
+        if index.options.sketch_bits:
+            for part in index.rows(chunk_rows=5):
+                given = sketch_of([tuple(words) for words in part.rows.tolist()])
+                assert np.array_equal(part.sketch, given)
         assert len(index) == len(rows)
         queries = np.array(known["queries"], np.uint64)
         methods = ["auto", "psm", "scan"]

@@ -112,6 +112,33 @@ def test_sums_of_any_number_of_features_are_those_of_the_definition(level, n):
         assert given_[1].tolist() == [expected.tolist()]
 
 
+@pytest.mark.parametrize("projection", [0, 1, 2], ids=oracle.PROJECTIONS)
+@pytest.mark.parametrize("counting", COUNTINGS)
+@pytest.mark.parametrize("with_idf", [False, True])
+@pytest.mark.parametrize("level", LEVEL_NUMBERS)
+def test_a_sketch_is_further_bits_of_a_wider_fingerprint(level, with_idf, counting, projection):
+    """And neither the fingerprint nor its weights change by it, however features are counted."""
+    known = {oracle.feature_hash(b"w%d" % i, 0): 5000 + 97 * i for i in range(1, 371, 2)}
+    options = {
+        "counting": counting, "projection": projection, "level": level, "with_idf": with_idf,
+        "idf": buckets_of(known), "unseen": UNSEEN,
+    }
+    plain = kernel(words=2, **options).texts(TEXTS)
+    wide = kernel(words=11, **options).texts(TEXTS)
+    made = kernel(words=2, sketch_words=9, **options).texts(TEXTS)
+    assert made[0].tolist() == wide[0].tolist()
+    assert made[0][:, :2].tolist() == plain[0].tolist()
+    assert made[1].tobytes() == plain[1].tobytes()
+    assert np.minimum(made[2], 1).tolist() == np.minimum(plain[2], 1).tolist()
+
+
+def test_a_sketch_has_a_width_within_bounds():
+    for wrong in (-1, 65):
+        with pytest.raises(ValueError, match="sketch_words"):
+            kernel(sketch_words=wrong)
+    assert kernel(words=64, sketch_words=64).texts(["a b"])[0].shape == (1, 128)
+
+
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("step", [1, 1 << 22, (1 << 23) - 1, 1 << 23, 1 << 24, (1 << 32) - 1])
 def test_sums_are_exact_for_light_and_heavy_features(level, step):

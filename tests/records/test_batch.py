@@ -63,3 +63,17 @@ def test_the_remedy_for_texts_works_where_an_index_has_no_recipe_yet(
         index.append(recipe.batch(["a text"], keys=["x"]))
         index.commit()
         assert [match.key for match in index.query("a text")] == ["x"]
+
+
+def test_sketches_are_rows_of_bits_one_for_each_fingerprint() -> None:
+    rows = np.arange(3, dtype=np.uint64)
+    batch = Batch(rows, sketch=np.arange(6, dtype=np.uint64).reshape(3, 2))
+    assert batch.sketch_bits == 128
+    assert "128 of sketch" in repr(batch)
+    assert Batch(rows, sketch=rows).sketch_bits == 64
+    for wrong, said in (
+        (rows[:2], "2 sketches"), (rows.astype(np.int64), "as a sketch"), (["a"], "as a sketch"),
+        (np.zeros((3, 65), np.uint64), "4160 bits"), (np.zeros((3, 0), np.uint64), "as a sketch"),
+    ):
+        with pytest.raises(InvalidBatch, match=said):
+            Batch(rows, sketch=wrong)

@@ -7,6 +7,7 @@ import pickle
 import shlex
 import struct
 import textwrap
+from dataclasses import replace
 
 import msgpack
 import numpy as np
@@ -31,6 +32,8 @@ VARIANTS = [
     Recipe(weighting="tfidf"),
     Recipe(seed=1),
     Recipe(min_features=2),
+    Recipe(sketch_bits=64),
+    Recipe(sketch_bits=512),
     Recipe(weighting="tfidf").fit(["a b c"]),
     Recipe(weighting="tfidf").fit(["a b c", "a b c"]),
     Recipe(weighting="tfidf").fit(["a b d"]),
@@ -61,21 +64,33 @@ def test_identity_tells_all_recipes_apart_and_is_stable():
 
 def test_golden_identity_and_fingerprint():
     """Frozen: stored indexes compare with these."""
-    for recipe, identity, digits in (
-        (Recipe(), "9a5e21cde42484c59072a24cea77e217", "7abf448dc9e2665c"),
+    for recipe, identity, digits, further in (
+        (
+            Recipe(), "9a5e21cde42484c59072a24cea77e217", "7abf448dc9e2665c",
+            ["fc4972545d5114e1", "f331876f9023c398"],
+        ),
         (
             Recipe(ngram=3, weighting="tf"), "ca37cba39a007fc1b6f14c40a4b0fbf2",
-            "f8130a3876855016",
+            "f8130a3876855016", ["db58016aa7c4f79a", "9b96f7893990ed4e"],
         ),
     ):
         assert recipe.identity == identity
         batch = recipe.fingerprint("The quick brown fox jumps over the lazy dog")
         assert f"{int(batch.fingerprints[0]):016x}" == digits
+        sketched = replace(recipe, sketch_bits=128)
+        assert replace(sketched, sketch_bits=0).identity == identity
+        assert "sketch_bits" not in recipe.to_dict()
+        batch = sketched.fingerprint("The quick brown fox jumps over the lazy dog")
+        assert f"{int(batch.fingerprints[0]):016x}" == digits
+        assert [f"{word:016x}" for word in batch.sketch[0].tolist()] == further
 
 
 def test_differences_name_what_differs():
     assert Recipe().differences(Recipe()) == {}
     assert Recipe().differences(Recipe(bits=128, seed=4)) == {"bits": (64, 128), "seed": (0, 4)}
+    for mine, theirs in ((0, 512), (512, 0), (512, 64)):
+        found = Recipe(sketch_bits=mine).differences(Recipe(sketch_bits=theirs))
+        assert found == {"sketch_bits": (mine, theirs)}
     fitted, other = VARIANTS[-3], VARIANTS[-1]
     assert set(fitted.differences(other)) == {"idf_digest"}
 

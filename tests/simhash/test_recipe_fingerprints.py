@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -213,6 +214,36 @@ def test_narrow_fingerprints_begin_wide_ones():
 
 
 # what must not show -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("weighting", [name for name in WEIGHTINGS if name != "given"])
+def test_a_sketch_is_the_definition_s_further_bits(weighting, projection):
+    """The fingerprint and its weights are those of the recipe without a sketch, bit for bit."""
+    plain = recipe_of(weighting=weighting, projection=projection)
+    batch = replace(plain, sketch_bits=192).batch(TEXTS)
+    expected = plain.batch(TEXTS)
+    assert batch.fingerprints.tolist() == expected.fingerprints.tolist()
+    assert batch.weights.tobytes() == expected.weights.tobytes()
+    assert [one.position for one in batch.skipped] == [one.position for one in expected.skipped]
+    wide = replace(plain, bits=256).batch(TEXTS)
+    assert batch.sketch.tolist() == wide.fingerprints[:, 1:].tolist()
+    assert batch.sketch_bits == 192
+    assert expected.sketch is None
+    assert expected.sketch_bits == 0
+
+
+def test_a_sketch_stays_with_its_text_through_portions_and_selections(monkeypatch):
+    monkeypatch.setattr(features, "PORTION_TEXTS", 3)
+    recipe, texts = Recipe(sketch_bits=64), ["", *TEXTS, "", "one more text"]
+    batch = recipe.batch(iter(texts))
+    kept = [text for text in texts if len(recipe.fingerprint(text))]
+    each = [recipe.fingerprint(text).sketch.tolist()[0] for text in kept]
+    assert batch.sketch.tolist() == each
+    assert batch.take(np.array([2, 0])).sketch.tolist() == [each[2], each[0]]
+    assert recipe.batch([]).sketch.shape == (0, 1)
+    column = pa.table(batch)["sketch"].to_pylist()
+    assert column == each
 
 
 def many_texts() -> list[str]:

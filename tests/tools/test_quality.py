@@ -100,3 +100,28 @@ def test_the_defaults_keep_their_floors(tmp_path: Path) -> None:
         assert quality.deduplicated(of, tmp_path).f1 >= FLOORS[name], name
         unlearned = of.score(quality.made(of.texts, Recipe(), None))
         assert unlearned.f1 >= UNLEARNED_FLOOR, name
+
+
+def test_pairs_by_similarity_are_those_of_the_sketches() -> None:
+    """Equal and different pages, told apart at any width; each pair once, in order."""
+    from reproduce import sketches
+
+    pages = [" ".join(f"w{start + i}" for i in range(60)) for start in (0, 1000, 2000)]
+    texts = [*pages, pages[0] + " more", pages[2]]
+    for width, share, found in sketches.by_width(texts):
+        assert found.tolist() == [[0, 3], [2, 4]], (width, share)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(DATA is None, reason="SIMINDEX_DATA names no directory of real pages")
+def test_sketches_keep_their_floors() -> None:
+    from reproduce import pages, quality, sketches
+
+    for name, directory in collections():
+        of = quality.sample(name, list(pages.documents(directory, name)), 400, 6, seed=1)
+        scores = {
+            (width, share): of.score(found).f1
+            for width, share, found in sketches.by_width(of.texts)
+        }
+        assert scores[512, 0.85] >= 0.93, name
+        assert scores[1024, 0.85] >= 0.95, name

@@ -114,6 +114,9 @@ class Call:
         return list(found) if isinstance(found, Iterator) else found
 
 
+SIMILARITY, RADIUS = 0.98, 6
+"""A similarity, and the radius within which 0.85 of such pairs are: rows have no sketches."""
+
 LOCATED = ("open", "repair")
 """Functions that get the path of the specimen."""
 
@@ -292,6 +295,9 @@ def _questions() -> Iterator[Call]:
                answer=brute.wrong_matches(ASKED, 3, some=True))
     yield Call("query", {"batch": QUERIES, "limit": 1 << 20}, mode="r",
                answer=brute.wrong_matches(ASKED, 3))
+    for method, judged in (("query", brute.wrong_matches), ("query_stream", _streamed)):
+        yield Call(method, {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r",
+                   answer=judged(ASKED, RADIUS))
     yield Call("query_stream", {"batch": QUERIES}, mode="r", answer=_streamed(ASKED, 3))
     yield Call("query_stream", {"batch": QUERIES, "first": True}, mode="r",
                answer=_streamed(ASKED, 3, first=True))
@@ -483,6 +489,9 @@ def _ingests() -> Iterator[Call]:
         yield one({"batch": SMALL, "first": first}, first=first)
     yield one({"batch": SMALL, "recall": 0.8}, some=True)
     yield one({"batch": SMALL, "memory_limit": ROOM})
+    yield Call("ingest", {"batch": SMALL, "h": None, "similarity": SIMILARITY},
+               effect=chain(committed, adding(SMALL), committed),
+               answer=brute.wrong_ingest(SMALL, RADIUS))
     yield one({"batch": SMALL, "threads": 2, "method": "scan"})
     yield one({"batch": VALUES, "ids": [71, 72], "weights": PLAIN_WEIGHTS}, NAMED)
     yield one({"batch": VALUES, "keys": ["a71", "a72"]}, NAMED_KEYED, on="keyed")
@@ -526,6 +535,8 @@ def _beginnings() -> Iterator[Call]:
 def _admissions() -> Iterator[Call]:
     """One document, unless there is one like it."""
     yield Call("seen_or_add", {"text_or_batch": ONE}, effect=adding(ONE), answer=is_none)
+    yield Call("seen_or_add", {"text_or_batch": ONE, "h": None, "similarity": 1.0},
+               effect=adding(ONE), answer=is_none)
     yield Call("seen_or_add", {"text_or_batch": batch({52: value(1)}), "h": 3, "recall": 0.8})
     yield Call("seen_or_add", {"text_or_batch": batch({52: value(51)}), "h": 1},
                states=("recent",), answer=a_match(51, 0))

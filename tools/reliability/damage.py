@@ -46,7 +46,7 @@ LIMIT_BYTES = 256 << 20
 LIMIT_CPU_S, LIMIT_S = 10, 300.0
 """Of the processor, and by the clock: a machine may be busy with other things."""
 
-DAMAGED_SHAPES = ("plain", "keyed", "aged", "wide", "bytes", "many")
+DAMAGED_SHAPES = ("plain", "keyed", "aged", "sketched", "wide", "bytes", "many")
 
 # -- damage ---------------------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ def write(
     doomed = specimen.older_rows.names[10:12]
 
     def change() -> bool:
-        index.append(batch(rng, added, specimen.keyed))
+        index.append(batch(rng, added, specimen.keyed, index.options.sketch_bits))
         index.delete(**specimen.by_name(doomed))
         index.commit()
         return True

@@ -87,13 +87,24 @@ def named(kind: Any, first: int, count: int) -> list[Any]:
     return texts if kind == "str" else [text.encode() for text in texts]
 
 
-def batch(rng: np.random.Generator, rows: Rows, keyed: bool) -> Batch:
+def sketch_of(words: U64, sketch_bits: int) -> U64 | None:
+    """A sketch that says whose it is; None of no bits."""
+    if not sketch_bits:
+        return None
+    more = np.arange(1, sketch_bits // 64 + 1, dtype=np.uint64)
+    mixed: U64 = (words[:, :1] ^ more) * np.uint64(0x9E3779B97F4A7C15)
+    return mixed
+
+
+def batch(rng: np.random.Generator, rows: Rows, keyed: bool, sketch_bits: int) -> Batch:
     weights = np.abs(rng.standard_normal((len(rows.words), rows.words.shape[1] * 64)))
     bits = np.unpackbits(rows.words.astype(">u8").view(np.uint8), axis=1).astype(np.float32)
     signed = (weights * (2 * bits - 1)).astype(np.float32)
+    sketch = sketch_of(rows.words, sketch_bits)
     if keyed:
-        return Batch(rows.words, weights=signed, keys=rows.names)
-    return Batch(rows.words, weights=signed, ids=np.array(rows.names, np.uint64))
+        return Batch(rows.words, weights=signed, keys=rows.names, sketch=sketch)
+    ids = np.array(rows.names, np.uint64)
+    return Batch(rows.words, weights=signed, ids=ids, sketch=sketch)
 
 
 def _near(rng: np.random.Generator, words: U64, flips: int) -> U64:
@@ -110,6 +121,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "wide": {"bits": 256, "structures": ("psm", "issl:w=8", "bphs:G=4,g=1")},
     "bytes": {"keys": "bytes", "bits": 128, "structures": ("psm",)},
     "aged": {"times": True, "structures": ("psm", "bphs:G=2,g=1")},
+    "sketched": {"sketch_bits": 192, "keys": "str", "structures": ("psm", "bphs:G=2,g=1")},
     "many": {"structures": ("psm", "bphs:G=4,g=1", "issl")},
     "tiny": {"structures": ("psm", "bphs:G=2,g=1", "issl")},
 }
@@ -153,7 +165,7 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
                     words[:2] = _near(rng, rows.words[-2:], step % 3)
                 added = Rows(words, named(options.keys, 1000 * step, count))
                 with at(1000 * (step + 1)):
-                    index.append(batch(rng, added, keyed))
+                    index.append(batch(rng, added, keyed, options.sketch_bits))
                 index.commit()
                 rows = rows.plus(added)
                 if step == 1:
@@ -174,7 +186,7 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
                     named(options.keys, 10**6, 5),
                 )
                 if name != "many":
-                    index.append(batch(rng, tail, keyed))
+                    index.append(batch(rng, tail, keyed, options.sketch_bits))
                     index.commit()
                     rows = rows.plus(tail)
                 doomed = rows.names[5:7]
@@ -281,6 +293,9 @@ def judgements(
             names = list(batch.keys) if batch.keys is not None else np.array(batch.ids).tolist()
             words = batch.fingerprints.reshape(len(batch), -1)
             got.update((row.tobytes(), name) for row, name in zip(words, names, strict=True))
+            sketches: list[Any] = [batch.sketch, sketch_of(words, index.options.sketch_bits)]
+            if not np.array_equal(*sketches):
+                return False
         return got == rows.counted
 
     yield "rows", stored

@@ -11,6 +11,7 @@ with more of them (path, seq and text a line, sorted), and `labelled/`. Needs th
                 right about the one they lost to. Recall: share of the documents with an earlier
                 right partner among the kept ones that were dropped
     Recipe()    fingerprints of `simindex.Recipe()`, which learns nothing
+    sketches    F1 of what queries for all documents find by `similarity=0.9` (sketches.py)
     strangers   pairs of a cosine below 0.6 within the radius, in a million such pairs
 """
 
@@ -31,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import simindex
-from reproduce import lengths, minorities, pages, radii, templates, truth
+from reproduce import lengths, minorities, pages, radii, sketches, templates, truth
 from reproduce.progress import say
 
 COSINE = 0.9 - 1e-6
@@ -238,7 +239,19 @@ def labelled(directory: Path, folder: Path) -> Iterator[str]:
             )
 
 
-PARTS = ("collections", "radii", "lengths", "minorities", "templates")
+PARTS = ("collections", "sketches", "radii", "lengths", "minorities", "templates")
+
+
+def _sketches(options: argparse.Namespace) -> str:
+    """F1 by the width of a sketch and the share of candidates."""
+    heads = [f"{width} bits, {share}" for width in sketches.WIDTHS for share in sketches.SHARES]
+    rows = ["| F1 by sketch, share | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    for name, documents in collections(options):
+        of = sample(name, documents, options.documents, options.of_a_path, options.seed)
+        cells = [f"{of.score(found).f1:.3f}" for _, _, found in sketches.by_width(of.texts)]
+        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+        say(rows[-1])
+    return "\n".join(rows)
 
 
 def _radii(options: argparse.Namespace) -> str:
@@ -307,6 +320,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"## Collections\n\n{table(lines)}\n", flush=True)
             if options.data is not None and (options.data / "labelled").is_dir():
                 print("\n".join(labelled(options.data / "labelled", folder)) + "\n", flush=True)
+    if "sketches" in wanted:
+        print(f"## Sketches\n\n{_sketches(options)}\n", flush=True)
     if "radii" in wanted:
         print(f"## Radii\n\n{_radii(options)}\n", flush=True)
     if "lengths" in wanted and options.data is not None:

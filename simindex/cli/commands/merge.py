@@ -158,7 +158,8 @@ class _Union:
         for place, index in enumerate(self.indexes):
             for batch, came in aged_rows(index, CHUNK_ROWS):
                 if self.renumber:
-                    yield simindex.Batch(batch.rows, recipe=batch.recipe), came, len(batch)
+                    unnamed = simindex.Batch(batch.rows, recipe=batch.recipe, sketch=batch.sketch)
+                    yield unnamed, came, len(batch)
                     continue
                 kept = self._kept(place, batch)
                 self.left_out += len(batch) - len(kept)

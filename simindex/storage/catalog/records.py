@@ -10,7 +10,7 @@
                 of a header directory: little-endian uint32 first rows of PAGE_HEADERS headers; the
                 last page ends with the number of rows
     pending     key: run number, u8 big-endian. PENDING header | fingerprints | ids | key offsets |
-                key bytes | times | reservoir
+                key bytes | times | sketches | reservoir
     tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`. A long run is a file,
                 which the head names, and has no record here; see `deletionfile`
 
@@ -60,10 +60,9 @@ ANY_HEADERS = 1 << 20
 PAGE_HEADERS = 1 << 15
 
 PENDING = Struct("<QIIQQ")
-"""Rows, words, which columns there are (`KEYED`, `TIMED`), bytes of keys, bytes of the reservoir.
-"""
+"""Rows, words, which columns there are (`_columns`), bytes of keys, bytes of the reservoir."""
 
-KEYED, TIMED = 1, 2
+KEYED, TIMED, SKETCH_WORD = 1, 2, 4
 
 Pages = list[tuple[bytes, bytes]]
 """Keys and sealed values of the pages of some directories."""
@@ -326,20 +325,25 @@ def encode_pending(table: Table, reservoir: Reservoir) -> bytes:
         parts += [keys.offsets.astype("<i8").tobytes(), keys.data.tobytes()]
     if table.times is not None:
         parts.append(table.times.astype("<u4").tobytes())
+    sketch_words = 0
+    if table.sketches is not None:
+        sketch_words = table.sketches.shape[1]
+        parts.append(table.sketches.astype("<u8").tobytes())
     header = PENDING.pack(
         len(table), table.fingerprints.shape[1],
-        _columns(keyed=keys is not None, timed=table.times is not None), key_bytes, len(sample),
+        _columns(keyed=keys is not None, timed=table.times is not None, sketch_words=sketch_words),
+        key_bytes, len(sample),
     )
     return b"".join([header, *parts, sample])
 
 
-def _columns(*, keyed: bool, timed: bool) -> int:
-    return KEYED * keyed + TIMED * timed
+def _columns(*, keyed: bool, timed: bool, sketch_words: int) -> int:
+    return KEYED * keyed + TIMED * timed + SKETCH_WORD * sketch_words
 
 
 def decode_pending(
     name: str, payload: bytes, *, rows: int, words: int, keyed: bool, horizon: int,
-    timed: bool = False,
+    timed: bool = False, sketch_words: int = 0,
 ) -> tuple[Table, Reservoir]:
     """The table and the reservoir part of a payload whose checksum held.
 
@@ -348,13 +352,16 @@ def decode_pending(
     if len(payload) < PENDING.size:
         raise CorruptFile(f"the {name} ends too early", path=name)
     *found, key_bytes, sample_bytes = PENDING.unpack_from(payload)
-    if found != [rows, words, _columns(keyed=keyed, timed=timed)]:
+    columns = _columns(keyed=keyed, timed=timed, sketch_words=sketch_words)
+    if found != [rows, words, columns]:
         raise CorruptFile(f"the {name} is not the one that the head names", path=name)
     sizes = [8 * rows * words, 8 * rows]
     if keyed:
         sizes += [8 * (rows + 1), key_bytes]
     if timed:
         sizes.append(4 * rows)
+    if sketch_words:
+        sizes.append(8 * rows * sketch_words)
     # Python integers do not wrap, so a forged count cannot fold back into range.
     *starts, end = accumulate(sizes, initial=PENDING.size)
     if end + sample_bytes != len(payload):
@@ -371,9 +378,14 @@ def decode_pending(
         keys.offsets[0] == 0 and keys.offsets[-1] == key_bytes and keys.within().all()
     ):
         raise CorruptFile(f"the {name} has keys that are out of bounds", path=name)
+    sketches = None
+    if sketch_words:
+        words_of_all = np.frombuffer(payload, "<u8", rows * sketch_words, starts.pop())
+        sketches = words_of_all.reshape(rows, sketch_words)
     times = np.frombuffer(payload, "<u4", rows, starts[-1]) if timed else None
     table = Table(
-        name, fingerprints, ids, keys, horizon=horizon, header_bits=header_bits(rows), times=times
+        name, fingerprints, ids, keys, horizon=horizon, header_bits=header_bits(rows), times=times,
+        sketches=sketches,
     )
     return table, Reservoir.decode(name, payload[end:], words)
 

@@ -316,6 +316,10 @@ class Envelope:
                 return self._bytes(place).view(dtype)
         return None
 
+    def has_section(self, kind: int) -> bool:
+        """Whether there is a section of that kind."""
+        return kind in self._table["kind"]
+
     def _bytes(self, place: int) -> U8:
         entry = self._table[place]
         offset, size = int(entry["offset"]), int(entry["itemsize"]) * int(entry["count"])

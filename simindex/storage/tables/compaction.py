@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,15 @@ WINDOW_ROWS = 1 << 20
 Mask = U8 | None
 """Packed bits, 1 for the rows of a segment that are not deleted; None means all of them."""
 
-Block = tuple[U64, U64, KeyHeap | None, U32 | None]
-"""Fingerprints, ids, keys and times of some rows."""
+
+class Block(NamedTuple):
+    """Some rows."""
+
+    fingerprints: U64
+    ids: U64
+    keys: KeyHeap | None
+    times: U32 | None
+    sketches: U64 | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +55,16 @@ class MergedRows:
         Rows with an equal first word keep the order of the inputs.
         """
         previous = 0
-        window_rows = WINDOW_ROWS // self.inputs[0].fingerprints.shape[1]
+        first = self.inputs[0]
+        words = first.fingerprints.shape[1]
+        words += 0 if first.sketches is None else first.sketches.shape[1]
+        window_rows = WINDOW_ROWS // words
         for block in in_order(self.inputs, self._block, window_rows):
-            words = block[0][:, 0]
-            if len(words):
-                if int(words[0]) < previous or (words[1:] < words[:-1]).any():
+            firsts = block.fingerprints[:, 0]
+            if len(firsts):
+                if int(firsts[0]) < previous or (firsts[1:] < firsts[:-1]).any():
                     raise _out_of_order(self.inputs)
-                previous = int(words[-1])
+                previous = int(firsts[-1])
             yield block
 
     def _block(self, place: int, start: int, stop: int) -> Block:
@@ -70,7 +81,8 @@ def merge(inputs: Sequence[Segment], tombstones: Deletions) -> MergedRows:
 
     Notes
     -----
-    Memory is WINDOW_ROWS words of rows and their keys, and one bit a row where deletions apply.
+    Memory is WINDOW_ROWS words of rows and sketches, and their keys, and one bit a row where
+    deletions apply.
 
     Raises
     ------
@@ -198,11 +210,12 @@ def _block(segment: Segment, mask: Mask, start: int, stop: int) -> Block:
     fingerprints, ids = segment.fingerprints[start:stop], segment.ids[start:stop]
     keys = None if segment.keys is None else segment.keys.slice(start, stop)
     times = None if segment.times is None else segment.times[start:stop]
+    sketches = None if segment.sketches is None else segment.sketches[start:stop]
     if rows is None or len(rows) == stop - start:
-        return fingerprints, ids, keys, times
-    return (
+        return Block(fingerprints, ids, keys, times, sketches)
+    return Block(
         fingerprints[rows], ids[rows], None if keys is None else keys.take(rows),
-        None if times is None else times[rows],
+        None if times is None else times[rows], None if sketches is None else sketches[rows],
     )
 
 
@@ -216,11 +229,19 @@ def _sorted_block(
     ]
     if len(parts) == 1:
         return parts[0]
-    fingerprints = np.concatenate([part[0] for part in parts])
-    ids = np.concatenate([part[1] for part in parts])
-    heaps = [part[2] for part in parts if part[2] is not None]
-    keys = KeyHeap.joined(heaps) if heaps else None
-    given = [part[3] for part in parts if part[3] is not None]
-    times = np.concatenate(given) if given else None
-    table = sort_table("", fingerprints, ids, keys, horizon=0, times=times)
-    return table.fingerprints, table.ids, table.keys, table.times
+    return sorted_block(parts)
+
+
+def sorted_block(parts: Sequence[Block]) -> Block:
+    """The rows of some blocks in one order; there is at least one block."""
+    columns: list[list[Any]] = [
+        [one for one in column if one is not None] for column in zip(*parts, strict=True)
+    ]
+    fingerprints, ids, heaps, times, sketches = columns
+    table = sort_table(
+        "", np.concatenate(fingerprints), np.concatenate(ids),
+        KeyHeap.joined(heaps) if heaps else None, horizon=0,
+        times=np.concatenate(times) if times else None,
+        sketches=np.concatenate(sketches) if sketches else None,
+    )
+    return Block(table.fingerprints, table.ids, table.keys, table.times, table.sketches)

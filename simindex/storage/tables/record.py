@@ -76,5 +76,7 @@ class SegmentFolder:
     verify: Verify = "lazy"
     timed: bool = False
     """Whether rows have times."""
+    sketch_words: int = 0
+    """Words of a row's sketch; 0 where rows have none."""
     missing_ok: bool = False
     """Whether a structure without its file is opened as a damaged one."""

@@ -5,6 +5,7 @@
                3 key offsets   int64 (n + 1,)     only in an index with keys
                4 key bytes     uint8
                8 times         uint32 (n + 1,)    only in an index with times; see `times`
+               9 sketches      uint64 (n, S)      only in an index with sketches; see `sketches`
                5 description   msgpack: the index's options, and of a merged segment the names of
                                those it was merged from, for rebuilding a catalog
 
@@ -28,6 +29,7 @@ from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord
+from simindex.storage.tables.sketches import SKETCHES
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, require_named
 from simindex.storage.tables.table import Table
@@ -48,6 +50,8 @@ class SegmentWriter:
         How many there will be, exactly; key_bytes is None in an index without keys.
     timed : bool
         Whether rows have times.
+    sketch_words : int
+        Words S of a row's sketch, 0 if rows have none.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class SegmentWriter:
         key_bytes: int | None,
         description: bytes,
         timed: bool = False,
+        sketch_words: int = 0,
     ) -> None:
         file_id = int.from_bytes(os.urandom(8), "little")
         self.name: str = f"{generation:016x}-{file_id & 0xFFFFFFFF:08x}.rows"
@@ -76,6 +81,9 @@ class SegmentWriter:
         self._times_place, self._oldest = len(sections) if timed else None, LAST_TIME
         if timed:
             sections.append(SectionSpec(TIMES, 4, rows + 1))
+        self._sketches_place = len(sections) if sketch_words else None
+        if sketch_words:
+            sections.append(SectionSpec(SKETCHES, 8 * sketch_words, rows))
         self._rows, self._horizon = rows, horizon
         self._keyed, self._key_end = key_bytes is not None, 0
         self._file = NewFile(directory)
@@ -96,7 +104,8 @@ class SegmentWriter:
         self._file.__exit__(*raised)
 
     def write(
-        self, fingerprints: U64, ids: U64, keys: KeyHeap | None, times: U32 | None = None
+        self, fingerprints: U64, ids: U64, keys: KeyHeap | None, times: U32 | None = None,
+        sketches: U64 | None = None,
     ) -> None:
         """Appends rows, which must not sort before those written already."""
         self._envelope.write(0, fingerprints)
@@ -108,6 +117,8 @@ class SegmentWriter:
         if self._times_place is not None and times is not None and len(times):
             self._envelope.write(self._times_place, times)
             self._oldest = min(self._oldest, int(times.min()))
+        if self._sketches_place is not None and sketches is not None:
+            self._envelope.write(self._sketches_place, sketches)
 
     def finish(self) -> SegmentRecord:
         """Makes the file durable under its name; it is not part of the index until committed."""
@@ -125,7 +136,9 @@ class Segment(Table):
 
     __slots__ = ("_stored_oldest", "envelope", "record")
 
-    def __init__(self, envelope: Envelope, record: SegmentRecord, load: Loader) -> None:
+    def __init__(
+        self, envelope: Envelope, record: SegmentRecord, load: Loader, sketch_words: int
+    ) -> None:
         identity = envelope.identity
         words = identity.bits // 64
         fingerprints = envelope.section(FINGERPRINTS, f"V{8 * words}")
@@ -136,7 +149,10 @@ class Segment(Table):
             raise CorruptFile(f"{envelope.path} has no such section", path=envelope.path)
         keys = None if offsets is None or data is None else KeyHeap(offsets, data)
         times = envelope.section(TIMES, "<u4")
+        sketches = envelope.section(SKETCHES, f"V{8 * sketch_words}") if sketch_words else None
         agree = len(fingerprints) == len(ids) == identity.rows
+        if sketches is not None:
+            agree &= len(sketches) == identity.rows
         if times is not None:
             agree &= len(times) == identity.rows + 1
         if keys is not None:
@@ -155,6 +171,9 @@ class Segment(Table):
             header_bits=record.header_bits,
             load_directory=load,
             times=None if times is None else times[:-1],
+            sketches=None if sketches is None else (
+                sketches.view("<u8").reshape(-1, sketch_words)
+            ),
         )
         self._stored_oldest = None if times is None else times[-1:]
         self.envelope: Envelope = envelope
@@ -171,24 +190,23 @@ def open_segment(
     """Maps the segment a catalog record names, once file and record agree.
 
     Raises FileNotFoundError when the file is gone, which a reader meets when a compaction has just
-    replaced it, and CorruptFile when it is another file than the record's, or has keys or times
-    where `folder` says that rows of the index have none, or the other way round.
+    replaced it, and CorruptFile when it is another file than the record's, or has keys, times or
+    sketches where `folder` says that rows of the index have none, or the other way round.
     """
     if not NAME.fullmatch(record.name):
         raise CorruptFile(f"the catalog names a segment {record.name!r}", path=record.name)
     envelope = open_envelope(folder.directory / record.name, verify=folder.verify)
     require_named(envelope, folder, record, record)
-    segment = Segment(envelope, record, load_directory)
-    if (segment.keys is not None) != folder.keyed:
-        has, options = ("no keys", "some") if folder.keyed else ("keys", "none")
-        raise CorruptFile(
-            f"{envelope.path} has {has}, but the options of the index say {options}",
-            path=envelope.path,
-        )
-    if (segment.times is not None) != folder.timed:
-        has, options = ("no times", "some") if folder.timed else ("times", "none")
-        raise CorruptFile(
-            f"{envelope.path} has {has}, but the options of the index say {options}",
-            path=envelope.path,
-        )
+    segment = Segment(envelope, record, load_directory, folder.sketch_words)
+    for what, there, wanted in (
+        ("keys", segment.keys is not None, folder.keyed),
+        ("times", segment.times is not None, folder.timed),
+        ("sketches", envelope.has_section(SKETCHES), folder.sketch_words > 0),
+    ):
+        if there != wanted:
+            has, options = (f"no {what}", "some") if wanted else (what, "none")
+            raise CorruptFile(
+                f"{envelope.path} has {has}, but the options of the index say {options}",
+                path=envelope.path,
+            )
     return segment

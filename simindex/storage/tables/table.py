@@ -4,6 +4,7 @@
     ids          (n,)     in the same order
     keys                  an optional heap: offsets (n + 1,) into bytes, in the same order
     times        (n,)     when each came, optional, in the same order; see `times`
+    sketches     (n, S)   further bits of each, optional, in the same order; see `sketches`
     directory    (2^t+1,) first row of each header, the top t bits of word 0
 
 A pending batch and a segment file are both tables; a method need not know which it searches.
@@ -34,8 +35,8 @@ class Table(SortedRows):
     """One sorted run of rows, table 0 of whatever else was built over them."""
 
     __slots__ = (
-        "_checked", "_oldest", "by_id", "horizon", "ids", "keys", "name", "slices", "structures",
-        "times",
+        "_checked", "_oldest", "by_id", "horizon", "ids", "keys", "name", "sketches", "slices",
+        "structures", "times",
     )
 
     def __init__(
@@ -49,6 +50,7 @@ class Table(SortedRows):
         header_bits: int,
         load_directory: Callable[[], U32 | None] | None = None,
         times: U32 | None = None,
+        sketches: U64 | None = None,
     ) -> None:
         super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
         self.name: str = name
@@ -56,6 +58,7 @@ class Table(SortedRows):
         self.ids: U64 = ids
         self.keys: KeyHeap | None = keys
         self.times: U32 | None = times
+        self.sketches: U64 | None = sketches
         self._oldest: int | None = None
         self.by_id: RowsById = RowsById(ids)
         self.structures: Mapping[str, PermutedTables] = {}
@@ -85,10 +88,10 @@ class Table(SortedRows):
 
 def sort_table(
     name: str, fingerprints: U64, ids: U64, keys: KeyHeap | None, *, horizon: int,
-    times: U32 | None = None,
+    times: U32 | None = None, sketches: U64 | None = None,
 ) -> Table:
     """A table of rows in any order; equal first words keep their order. O(n) radix sort."""
-    if fingerprints.shape[1] == 1 and keys is None and times is None:
+    if fingerprints.shape[1] == 1 and keys is None and times is None and sketches is None:
         words, sorted_ids = _native.sort_pairs(np.ascontiguousarray(fingerprints[:, 0]), ids)
         rows = words[:, None]
     else:
@@ -97,9 +100,10 @@ def sort_table(
         sorted_ids = ids[order]
         keys = None if keys is None else keys.take(order)
         times = None if times is None else times[order]
+        sketches = None if sketches is None else _native.take_rows(sketches, order)
     return Table(
         name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows)),
-        times=times,
+        times=times, sketches=sketches,
     )
 
 

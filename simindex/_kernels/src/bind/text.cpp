@@ -49,7 +49,7 @@ class TextRecipe {
   TextRecipe(int unit, bool pairs, In<std::uint8_t, 1> sizes, std::uint32_t seed, int counting,
              bool with_idf, In<std::uint64_t, 2> idf, std::uint32_t unseen,
              In<std::uint32_t, 1> sublinear, int projection, In<std::int16_t, 1> quantiles,
-             int words, std::size_t min_features, int level)
+             int words, std::size_t min_features, int level, int sketch_words)
       : idf_(idf), sublinear_(sublinear), quantiles_(quantiles) {
     plan_.features = choice_of(unit, pairs, sizes, seed);
     require(counting >= kOnce && counting <= kBalanced,
@@ -57,6 +57,7 @@ class TextRecipe {
     require(projection >= kSigns && projection <= kTernary,
             "projection is 0 (signs), 1 (gaussian) or 2 (ternary)");
     require(words >= 1 && words <= kMostWords, "words are 1 to 64");
+    require(sketch_words >= 0 && sketch_words <= kMostWords, "sketch_words are 0 to 64");
     require(min_features >= 1, "min_features is at least 1");
     require(counting != kSublinear || sublinear.size() != 0, "sublinear needs steps");
     require(projection != kGaussian || quantiles.size() == kQuantiles,
@@ -71,6 +72,7 @@ class TextRecipe {
     plan_.projection = projection;
     plan_.quantiles = as_span(quantiles_);
     plan_.words = static_cast<std::size_t>(words);
+    plan_.sketch_words = static_cast<std::size_t>(sketch_words);
     plan_.min_features = min_features;
     level_ = resolve_level(level);
   }
@@ -222,7 +224,8 @@ class TextRecipe {
   template <class Work>
   Simhashes rows(std::size_t n, std::size_t threads, Work work) const {
     const std::size_t words = plan_.words;
-    Fresh<std::uint64_t> fingerprints(n * words);
+    const std::size_t all_words = words + plan_.sketch_words;
+    Fresh<std::uint64_t> bits(n * all_words);
     Fresh<float> weights(n * words * 64);
     Fresh<std::int64_t> features(n);
     Signals signals;
@@ -232,14 +235,14 @@ class TextRecipe {
           n, threads, [this] { return Fingerprinter(plan_, level_); },
           [&](Fingerprinter& fingerprinter, std::size_t i, auto& stopped) {
             work(fingerprinter, i,
-                 Row{fingerprints.data() + i * words, weights.data() + i * words * 64,
+                 Row{bits.data() + i * all_words, weights.data() + i * words * 64,
                      features.data() + i},
                  stopped);
           },
           [](const Fingerprinter&) {}, [&signals] { return signals(); });
     }
     signals.raise();
-    return {fingerprints.release({n, words}), weights.release({n, words * 64}),
+    return {bits.release({n, all_words}), weights.release({n, words * 64}),
             features.release(), {-1, -1}};
   }
 
@@ -326,12 +329,12 @@ void bind_text(nb::module_& m) {
   nb::class_<TextRecipe>(m, "TextRecipe")
       .def(nb::init<int, bool, In<std::uint8_t, 1>, std::uint32_t, int, bool, In<std::uint64_t, 2>,
                     std::uint32_t, In<std::uint32_t, 1>, int, In<std::int16_t, 1>, int, std::size_t,
-                    int>(),
+                    int, int>(),
            nb::arg("unit"), nb::arg("pairs"), nb::arg("sizes").noconvert(), nb::arg("seed"),
            nb::arg("counting"), nb::arg("with_idf"), nb::arg("idf").noconvert(),
            nb::arg("unseen"), nb::arg("sublinear").noconvert(), nb::arg("projection"),
            nb::arg("quantiles").noconvert(), nb::arg("words"), nb::arg("min_features"),
-           nb::arg("level") = -1)
+           nb::arg("level") = -1, nb::arg("sketch_words") = 0)
       .def("texts", &TextRecipe::texts, nb::arg("texts"), nb::arg("threads") = 1)
       .def("column", &TextRecipe::column, nb::arg("data").noconvert(),
            nb::arg("offsets").noconvert(), nb::arg("threads") = 1)

@@ -12,13 +12,18 @@ void Fingerprinter::begin() {
 
 void Fingerprinter::add(Hashes hashes) {
   any_ = any_ || !hashes.empty();
-  if (tabled()) return table_.add(hashes);
-  if (plan_.min_features > 1) count(hashes);
+  if (tabled()) {
+    table_.add(hashes);
+    if (plan_.counting != kBalanced) return;
+  } else if (plan_.min_features > 1) {
+    count(hashes);
+  }
   if (!plan_.with_idf) return projection_.add(hashes);
   if (plan_.counting == kBalanced) {
-    waiting_.insert(waiting_.end(), hashes.begin(), hashes.end());
-    weights_.resize(waiting_.size());
-    plan_.idf.find(hashes, weights_.data() + (waiting_.size() - hashes.size()), level_);
+    const std::size_t before = weights_.size();
+    weights_.resize(before + hashes.size());
+    plan_.idf.find(hashes, weights_.data() + before, level_);
+    if (!tabled()) waiting_.insert(waiting_.end(), hashes.begin(), hashes.end());
     return;
   }
   weights_.resize(hashes.size());
@@ -51,7 +56,12 @@ void Fingerprinter::finish_balanced(const std::function<bool()>& stopped) {
 }
 
 void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped) {
-  if (plan_.counting == kBalanced) finish_balanced(stopped);
+  std::uint64_t shift = 0;
+  if (plan_.counting == kBalanced && tabled()) {
+    shift = idf_shift(weights_, scratch_);
+  } else if (plan_.counting == kBalanced) {
+    finish_balanced(stopped);
+  }
   const std::size_t counted_features = tabled() ? table_.size() : 0;
   for (std::size_t start = 0; start < counted_features && !stopped(); start += kBlock) {
     const std::size_t n = std::min(kBlock, counted_features - start);
@@ -62,8 +72,11 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
     }
     weights_.assign(n, kOneStep);
     if (plan_.with_idf) plan_.idf.find(hashes, weights_.data(), level_);
+    const std::span<const std::uint32_t> counts = table_.counts().subspan(start, n);
+    if (plan_.counting == kOften || plan_.counting == kBalanced) {
+      for (std::size_t i = 0; i < n; ++i) weights_[i] = shifted(weights_[i], shift) * counts[i];
+    }
     if (plan_.counting == kSublinear) {
-      const std::span<const std::uint32_t> counts = table_.counts().subspan(start, n);
       for (std::size_t i = 0; i < n; ++i) {
         const std::size_t tf = std::min<std::size_t>(counts[i], plan_.sublinear.size() - 1);
         weights_[i] = (weights_[i] * plan_.sublinear[tf] + kOneStep / 2) >> kStepBits;
@@ -73,12 +86,12 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
   }
   const bool counted = tabled() || plan_.min_features > 1;
   *row.features = counted ? static_cast<std::int64_t>(table_.size()) : any_;
-  projection_.finish(unit_, row.fingerprint, row.weights);
+  projection_.finish(unit_, plan_.words, row.bits, row.weights);
 }
 
 void Fingerprinter::finish_given(const Row& row) {
   *row.features = static_cast<std::int64_t>(table_.size());
-  projection_.finish(1.0, row.fingerprint, row.weights);
+  projection_.finish(1.0, plan_.words, row.bits, row.weights);
 }
 
 }  // namespace simindex

@@ -32,15 +32,16 @@ struct RecipePlan {
   std::span<const std::uint32_t> sublinear;  // step of tf, for 0 <= tf < size; beyond, of the last
   int projection = kSigns;
   std::span<const std::int16_t> quantiles;
-  std::size_t words = 1;
+  std::size_t words = 1;         // of the fingerprint, whose sums are given out as W
+  std::size_t sketch_words = 0;  // further bits of the same features
   std::size_t min_features = 1;
 };
 
 // Where the result of one document goes.
 struct Row {
-  std::uint64_t* fingerprint;  // (words)
-  float* weights;              // (64 words)
-  std::int64_t* features;      // distinct features, counted up to min_features at least
+  std::uint64_t* bits;     // (words + sketch_words)
+  float* weights;          // (64 words)
+  std::int64_t* features;  // distinct features, counted up to min_features at least
 };
 
 // The scratch of one thread. `stopped()` is asked between blocks of features; after it said so, the
@@ -54,7 +55,7 @@ class Fingerprinter {
       : plan_(plan),
         level_(level),
         reader_(plan.features, level),
-        projection_(plan.projection, plan.words, plan.quantiles, level),
+        projection_(plan.projection, plan.words + plan.sketch_words, plan.quantiles, level),
         unit_(plan.with_idf || plan.counting == kSublinear ? 1.0 / kOneStep : 1.0) {}
 
   template <class Stopped>
@@ -99,8 +100,13 @@ class Fingerprinter {
   std::size_t invalid_at() const { return reader_.invalid_at(); }
 
  private:
-  // Whether the table has every feature of the document.
-  bool tabled() const { return plan_.counting == kOnce || plan_.counting == kSublinear; }
+  // Whether the table has every feature of the document. Of weights by idf a sum of one word takes
+  // less than to look a feature up; with a sketch there are so many words that equal features are
+  // better added at once: with 512 bits that takes 0.7 of the time. No sum changes.
+  bool tabled() const {
+    return plan_.counting == kOnce || plan_.counting == kSublinear ||
+           (plan_.with_idf && plan_.sketch_words != 0);
+  }
   void begin();
   void add(Hashes hashes);
   void add(Hashes hashes, std::span<const double> weights);
@@ -117,7 +123,7 @@ class Fingerprinter {
   double unit_;
   bool any_ = false;
   std::vector<std::uint64_t> weights_;
-  std::vector<std::uint64_t> waiting_;  // kBalanced: hashes of the document, whose steps weights_ has
+  std::vector<std::uint64_t> waiting_;  // kBalanced, not tabled: hashes, whose steps weights_ has
   std::vector<std::uint32_t> scratch_;
 };
 

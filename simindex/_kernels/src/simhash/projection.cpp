@@ -156,10 +156,11 @@ void Projection::add_quantiles(std::span<const std::uint64_t> hashes, const Weig
   }
 }
 
-void Projection::finish(double unit, std::uint64_t* fingerprint, float* weights) const {
+void Projection::finish(double unit, std::size_t weighted_words, std::uint64_t* bits,
+                        float* weights) const {
   if (kind_ == kGaussian) unit /= 1 << kQuantileStepBits;
   for (std::size_t word = 0; word < words_; ++word) {
-    std::uint64_t bits = 0;
+    std::uint64_t signs = 0;
     for (std::size_t j = kColumns * word; j < kColumns * (word + 1); ++j) {
       double sum = 0;
       if (given_) {
@@ -167,10 +168,10 @@ void Projection::finish(double unit, std::uint64_t* fingerprint, float* weights)
       } else {
         sum = static_cast<double>(kind_ == kSigns ? 2 * sums_[j] - total_ : sums_[j]);
       }
-      bits = (bits << 1) | (kind_ == kTernary ? sum > 0 : sum >= 0);
-      weights[j] = static_cast<float>(sum * unit);
+      signs = (signs << 1) | (kind_ == kTernary ? sum > 0 : sum >= 0);
+      if (word < weighted_words) weights[j] = static_cast<float>(sum * unit);
     }
-    fingerprint[word] = bits;
+    bits[word] = signs;
   }
 }
 

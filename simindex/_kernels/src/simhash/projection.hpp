@@ -40,8 +40,9 @@ class Projection {
   void add(std::span<const std::uint64_t> hashes, std::span<const std::uint64_t> weights);
   void add(std::span<const std::uint64_t> hashes, std::span<const double> weights);
 
-  // The fingerprint, `words` long, and W in units of `unit`, column 0 = bit 63 of word 0.
-  void finish(double unit, std::uint64_t* fingerprint, float* weights) const;
+  // All `words` of bits, and of the first `weighted_words` W in units of `unit`, column 0 = bit 63 of
+  // word 0.
+  void finish(double unit, std::size_t weighted_words, std::uint64_t* bits, float* weights) const;
 
  private:
   void add_word(std::span<const std::uint64_t> bits, std::size_t word, std::int64_t factor);

@@ -1,0 +1,50 @@
+"""Which distances belong to a similarity: a radius for candidates, and a threshold for sketches.
+
+    p = arccos(similarity) / pi                      the chance that a bit differs
+    radius      the least h with P(X <= h) >= share, X binomial of b bits and p
+    threshold   floor(b p)                           the distance that is expected at the similarity
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import acos, cos, exp, floor, lgamma, log, log1p, pi
+
+
+def flip_share(similarity: float) -> float:
+    """The chance that a bit of two documents of this cosine differs."""
+    return acos(similarity) / pi
+
+
+@lru_cache(256)
+def share_within(h: int, similarity: float, bits: int) -> float:
+    """Which share of the pairs of this cosine differ in at most h of so many bits."""
+    return min(1.0, sum(_chance(k, flip_share(similarity), bits) for k in range(h + 1)))
+
+
+def _chance(count: int, p: float, bits: int) -> float:
+    """That so many of the bits differ, each with the chance p. By logarithms: of thousands of bits
+    the coefficients are beyond floats."""
+    if p == 0:
+        return float(count == 0)
+    ways = lgamma(bits + 1) - lgamma(count + 1) - lgamma(bits - count + 1)
+    return exp(ways + count * log(p) + (bits - count) * log1p(-p))
+
+
+@lru_cache(256)
+def candidate_radius(similarity: float, share: float, bits: int) -> int:
+    """The least h within which at least this share of the pairs of this cosine is."""
+    p = flip_share(similarity)
+    found = 0.0
+    for h in range(bits + 1):
+        found += _chance(h, p, bits)
+        if found >= share:
+            return h
+    return bits
+
+
+def threshold(similarity: float, bits: int) -> int:
+    """The most bits in which two documents differ whose estimated cosine is not less."""
+    distance = floor(bits * flip_share(similarity))
+    # The cosine of an exact multiple may be rounded to just above it.
+    return distance + (cos(pi * (distance + 1) / bits) >= similarity)

@@ -1,0 +1,119 @@
+"""A similarity in place of a radius: which rows are candidates, and which of these are kept.
+
+    similarity, share    -> h        the least radius within which that share of such pairs is
+    share / P(X <= h)    -> recall   of the search within h: what is left of the share, rounded up
+    similarity, sketch   -> most     the largest distance of sketches that is kept
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from simindex.bits.similarity import candidate_radius, share_within, threshold
+from simindex.checks import require_share
+from simindex.errors import InvalidBatch, InvalidOption
+
+LEAST = 0.5
+"""Below it bits differ in a third of all places or more, so that strangers are near, too."""
+
+USUAL_SHARE = 0.85
+"""Of the pairs at the similarity, where no recall below 1 is asked for: within 12 of 64 bits at
+0.9."""
+
+FURTHER = 0.1
+"""So much less similar are the strangers of which an answer without a sketch tells the share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A checked similarity."""
+
+    similarity: float
+    h: int
+    """The radius for candidates."""
+    recall: float
+    """Of the search for them."""
+    bits: int
+    """Of a fingerprint."""
+    sketch_bits: int
+    """0 where rows have no sketch, so that the radius alone decides."""
+    most: int
+    """The largest distance that is kept: of sketches, if there are any."""
+
+    @property
+    def compared_bits(self) -> int:
+        """Of how many bits an answer tells the distance."""
+        return self.sketch_bits or self.bits
+
+    def compared_by(self, sketch_bits: int) -> Similar:
+        """The same for rows with sketches of so many bits."""
+        most = threshold(self.similarity, sketch_bits) if sketch_bits else self.h
+        return replace(self, sketch_bits=sketch_bits, most=most)
+
+    def guarantee(self, of_search: str) -> str:
+        """What an answer promises, by what its search does."""
+        found = share_within(self.h, self.similarity, self.bits)
+        told = (
+            f"candidates within {self.h} of {self.bits} bits ({of_search}): {found:.2f} of the "
+            f"pairs at similarity {self.similarity:g}"
+        )
+        if self.sketch_bits:
+            return f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
+        lower = self.similarity - FURTHER
+        strangers = share_within(self.h, lower, self.bits)
+        return f"{told}, and {strangers:.2f} of those at {lower:g}, as there is no sketch"
+
+
+def similar(
+    similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int
+) -> Similar:
+    """The similarity that a call was given, with its radius.
+
+    Raises InvalidOption if it is out of range, or h was given, too.
+    """
+    if h is not None:
+        raise InvalidOption(
+            f"similarity={similarity!r} and h={h!r} contradict each other",
+            remedy="give one of them: similarity chooses the radius itself", option="similarity",
+            found=similarity,
+        )
+    try:
+        value = require_share(similarity, "similarity")
+    except InvalidOption as error:
+        raise _out_of_range(similarity) from error
+    if value < LEAST:
+        raise _out_of_range(similarity)
+    share = require_share(recall, "recall")
+    share = USUAL_SHARE if share == 1.0 else share
+    radius = candidate_radius(value, share, bits)
+    within = share_within(radius, value, bits)
+    left = min(1.0, ceil(1000 * share / within) / 1000)
+    found = Similar(value, radius, left, bits, 0, radius)
+    return found.compared_by(sketch_bits)
+
+
+def _out_of_range(similarity: object) -> InvalidOption:
+    return InvalidOption(
+        f"similarity={similarity!r} is not valid",
+        remedy=f"give a cosine from {LEAST} to 1, such as 0.9", option="similarity",
+        found=similarity, expected=f"{LEAST} to 1",
+    )
+
+
+def require_sketches(batch: Any, similar: Similar) -> None:
+    """Raises InvalidBatch unless the queries have sketches as wide as those of the rows.
+
+    `batch` has them as `sketch`.
+    """
+    sketch = batch.sketch
+    found = 0 if sketch is None else 64 * int(sketch.shape[1])
+    if similar.sketch_bits and found != similar.sketch_bits:
+        has = f"sketches of {found} bits" if found else "no sketches"
+        raise InvalidBatch(
+            f"the queries have {has}, and this index compares sketches of {similar.sketch_bits} "
+            "bits",
+            remedy="give texts, or a Batch that index.recipe made; or give h in place of "
+            "similarity", found=found, expected=similar.sketch_bits,
+        )
