@@ -2,7 +2,7 @@
 
     python tools/simulate.py measure --dir DIR    writes tools/simulation/measured.json, a minute
     python tools/simulate.py check --dir DIR      1 to 4 real shards, beside what is predicted
-    python tools/simulate.py page                 the tables and charts of docs/explanation/scaling.md
+    python tools/simulate.py page                 tables and chart of docs/explanation/scaling.md
 
 The last measures nothing: equal constants give equal pages.
 """

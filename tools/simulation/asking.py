@@ -14,9 +14,9 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 import simpy
-from simulation.cluster import Cluster, Load, Node, Process
 
 from simindex.planning.fleet import MATCH_BYTES, Fleet, Rates, ShardWork
+from simulation.cluster import Cluster, Load, Node, Process
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import simpy
-from simulation.cluster import Cluster, Load, Node, Process
 
 from simindex.planning.fleet import Fleet, Rates, ShardWork
+from simulation.cluster import Cluster, Load, Node, Process
 
 PIECES = 4
 """Of a shard's text for each core: one is received while others are turned into fingerprints."""

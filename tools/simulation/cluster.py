@@ -6,7 +6,7 @@
 
 1. A core, a disk and each direction of a network do one thing at a time, first come first served.
    A long message lets others pass after each piece.
-2. A node has its tables in memory if those of all its shards fit. Else it reads them for each batch.
+2. A node has its tables in memory if those of all its shards fit. Else each batch reads them.
 3. A lost node answers nothing from then on. What is on the way to or from it arrives.
 """
 
@@ -78,7 +78,7 @@ class Cluster:
         self.env = simpy.Environment()
         self.fleet, self.work, self.load, self.disk_bytes_s = fleet, work, load, disk_bytes_s
         self.shards = fleet.shards or 1
-        drawn = random.Random(load.seed)  # noqa: S311 - a simulation that can be repeated
+        drawn = random.Random(load.seed)
         self.nodes = [
             self._node(number, load.slowness if drawn.random() < load.slow_share else 1.0)
             for number in range(fleet.machines)
@@ -92,8 +92,10 @@ class Cluster:
 
     def _node(self, number: int, slowness: float) -> Node:
         env = self.env
-        cores, *others = (simpy.Resource(env, many) for many in (self.fleet.cores, 1, 1, 1))
-        return Node(number, slowness, cores, *others, simpy.Event(env))
+        return Node(
+            number, slowness, simpy.Resource(env, self.fleet.cores), simpy.Resource(env),
+            simpy.Resource(env), simpy.Resource(env), simpy.Event(env),
+        )
 
     def _lose(self, node: Node, at_s: float) -> Process:
         yield self.env.timeout(at_s)

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import log10
 from pathlib import Path
 
 from charts import GRID, OURS, PEER, SECOND, TEXT, _svg, _text
+
+from simindex.distributed import plan_shards
+from simindex.planning.fleet import Fleet, ShardWork, shard_work
 from simulation.asking import Asked, ask
 from simulation.building import Built, build
 from simulation.cluster import Load
 from simulation.real import Constants, usual_outline
-
-from simindex.distributed import plan_shards
-from simindex.planning.fleet import Fleet, ShardWork, shard_work
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "explanation" / "scaling.md"
@@ -229,10 +229,10 @@ def chart() -> str:
 def filled(page: str) -> str:
     """The page with its tables written anew."""
     for name, table in TABLES.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        page, count = pattern.subn(lambda m, t=table: f"{m[1]}\n{t()}\n\n{m[2]}", page)
-        if count != 1:
-            raise SystemExit(f"{PAGE} has {count} places for the table {name!r}")
+        found = re.fullmatch(rf"(.*<!-- {name} -->\n).*?(<!-- end -->.*)", page, re.DOTALL)
+        if found is None:
+            raise SystemExit(f"{PAGE} has no place for the table {name!r}")
+        page = f"{found[1]}\n{table()}\n\n{found[2]}"
     return page
 
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from benchmarks import ingesting, machine, texts
-from simulation import asking, building
 
 from simindex import Batch, IndexOptions
 from simindex.arrays import U64
@@ -40,6 +39,7 @@ from simindex.planning.fleet import Fleet, Rates, shard_work
 from simindex.planning.forecast import Outline, outlines
 from simindex.planning.machine import Machine
 from simindex.planning.measurement import measure as measure_machine
+from simulation import asking, building
 
 CONSTANTS = Path(__file__).with_name("measured.json")
 
