@@ -34,7 +34,8 @@ def batches_of(given: Any) -> Iterator[Batch]:
     if is_dataset(given):
         require_a_processor(given)
         for table in given.iter_batches(batch_size=ROWS, batch_format="pyarrow"):
-            yield batch_of(table)
+            if len(table):
+                yield batch_of(table)
     elif isinstance(given, Batch | np.ndarray) or not isinstance(given, Iterable):
         batch = given if isinstance(given, Batch) else Batch(given)
         for start in range(0, len(batch), ROWS):
@@ -45,7 +46,10 @@ def batches_of(given: Any) -> Iterator[Batch]:
 
 
 def batch_of(table: Any) -> Batch:
-    """The batch of a block, in Arrow or pandas. Raises InvalidBatch on other columns than these."""
+    """The batch of a block, in Arrow or pandas, that has rows: others do not tell their width.
+
+    Raises InvalidBatch on other columns than these.
+    """
     names = list(getattr(table, "column_names", getattr(table, "columns", ())))
     if FINGERPRINT not in names:
         raise InvalidBatch(

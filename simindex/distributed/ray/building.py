@@ -93,30 +93,38 @@ def build(
     if not is_dataset(batches):
         Shards.build(root, batches, shards, by=by, options=options, work=folder, run=tasks.run)
         return read_map(root)
-    require_a_processor(batches)
-    blocks = batches.to_arrow_refs()
-    known: list[Block] = list(tasks.run(describe, blocks))
-    firsts = np.cumsum([0, *(block.rows for block in known)]).tolist()
-    rows: int | U64 = firsts[-1]
-    if by == "prefix" and known:
-        rows = np.concatenate([block.sample for block in known])
-    plan = plan_shards(rows, shards, by=by, options=_options_of(known, options))
-    held = [_needed(plan, number, firsts) for number in range(len(plan))]
-    task = partial(build_of_blocks, plan, root, folder)
-    made = tuple(tasks.each(task, [
-        (number, [firsts[place] for place in places], *(blocks[place] for place in places))
-        for number, places in enumerate(held)
-    ]))
+    made = tuple(_made_of_blocks(root, batches, shards, by, options, folder, tasks))
     write_first_map(root, made, tasks.run)
     return read_map(root)
 
 
+def _made_of_blocks(
+    root: Path, dataset: Any, shards: int, by: By, options: IndexOptions | None,
+    work: Path | None, tasks: _Tasks,
+) -> Iterator[Shard]:
+    require_a_processor(dataset)
+    blocks = dataset.to_arrow_refs()
+    known: list[Block] = list(tasks.run(describe, blocks))
+    firsts = np.cumsum([0, *(block.rows for block in known)]).tolist()
+    rows: int | U64 = firsts[-1]
+    if by == "prefix" and rows:
+        rows = np.concatenate([block.sample for block in known if block.rows])
+    plan = plan_shards(rows, shards, by=by, options=_options_of(known, options))
+    held = [_needed(plan, number, firsts) for number in range(len(plan))]
+    return tasks.each(partial(build_of_blocks, plan, root, work), [
+        (number, [firsts[place] for place in places], *(blocks[place] for place in places))
+        for number, places in enumerate(held)
+    ])
+
+
 def describe(table: Any) -> Block:
     """What is known of a block."""
+    if not len(table):
+        return Block(0, 64, None, np.empty((0, 1), np.uint64))
     batch = batch_of(table)
     keys: Any = False
     if batch.keys is not None:
-        keys = "bytes" if batch.keys and isinstance(batch.keys[0], bytes) else "str"
+        keys = "bytes" if isinstance(batch.keys[0], bytes) else "str"
     chosen = batch.rows[:: max(1, len(batch) // SAMPLE_ROWS)]
     return Block(len(batch), batch.bits, keys, np.ascontiguousarray(chosen))
 
@@ -134,9 +142,9 @@ def build_of_blocks(
 
 def _needed(plan: ShardPlan, number: int, firsts: list[int]) -> list[int]:
     """The places of the blocks that can have rows of a shard."""
-    blocks = range(len(firsts) - 1)
+    blocks = [one for one in range(len(firsts) - 1) if firsts[one] < firsts[one + 1]]
     if plan.starts is None:
-        return list(blocks)
+        return blocks
     begin = plan.starts[number]
     end = plan.starts[number + 1] if number + 1 < len(plan) else firsts[-1]
     return [one for one in blocks if firsts[one] < end and begin < firsts[one + 1]]

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -64,7 +65,7 @@ class Connection(Shards):
             replicas=replicas, cpus=cpus, in_flight=in_flight, wait_s=wait_s, told=progress
         )
         self._batches = in_flight
-        now = read_map(root)  # what is wrong with it is said before anything starts
+        now = read_map(Path(root))  # what is wrong with it is said before anything starts
         join(address)
         try:
             self._holders.start(shard.number for shard in now.shards)

@@ -250,7 +250,7 @@ def test_processors_that_others_have_are_an_error_after_a_while(tmp_path: Path) 
     Shards.build(tmp_path / "s", simindex.Batch(families(1, 60)), 3)
     with (
         on_ray.connect(tmp_path / "s", replicas=2),
-        pytest.raises(ClusterFailed, match=r"of which 0\.5 are free"),
+        pytest.raises(ClusterFailed, match=r"of which .* free"),
     ):
         on_ray.connect(tmp_path / "s", wait_s=3)
     on_ray.connect(tmp_path / "s").close()
