@@ -32,7 +32,6 @@ from simindex.cli.choices import (
 )
 from simindex.cli.commands.clusters import print_clusters, schema_of_clusters
 from simindex.cli.commands.clusters import told_of as told_of_clusters
-from simindex.cli.commands.losers import keys_of, print_losers, schema_of_losers
 from simindex.cli.commands.pairs import print_pairs, schema_of_pairs
 from simindex.cli.commands.query import (
     end_without_question,
@@ -44,6 +43,7 @@ from simindex.cli.commands.query import (
     told_of,
 )
 from simindex.cli.console import count, duration, emit, say
+from simindex.cli.losers import keys_of, print_losers, schema_of_losers
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from simindex.cli import program
 from simindex.distributed import read_map
 
-WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen".split()
+WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 
 
 @pytest.fixture
@@ -21,8 +21,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     with Path("docs.jsonl").open("w") as file:
         for number in range(40):
-            words = [WORDS[(number % 13 * place) % len(WORDS)] + str(place % 3) for place in range(30)]
-            text = " ".join(words[: 30 - number // 30])
+            places = range(30 - number // 30)
+            words = (f"{WORDS[number % 13 * place % len(WORDS)]}{place % 3}" for place in places)
+            text = " ".join(words)
             file.write(json.dumps({"id": f"d{number}", "text": text}) + "\n")
     Path("secret").write_text("5a" * 16)
     printed("build", "local.sim", "docs.jsonl", "--key-secret", "secret")

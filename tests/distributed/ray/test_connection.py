@@ -76,14 +76,14 @@ def test_all_calls_give_the_bytes_of_one_index(tmp_path: Path, number: int) -> N
 
 
 def test_an_empty_shard_is_no_special_case(tmp_path: Path) -> None:
-    fingerprints = families(13, 3)
-    on_ray.build(tmp_path / "s", simindex.Batch(fingerprints), 4)
+    fingerprints = families(13, 1)
+    on_ray.build(tmp_path / "s", simindex.Batch(fingerprints), 2)
     assert [shard.rows for shard in read_map(tmp_path / "s").shards].count(0) == 1
     with (
         local_index(tmp_path / "local.sim", simindex.Batch(fingerprints)) as index,
         on_ray.connect(tmp_path / "s") as shards,
     ):
-        assert answers(shards, fingerprints, H, 3) == answers(index, fingerprints, H, 3)
+        assert answers(shards, fingerprints, H, 1) == answers(index, fingerprints, H, 1)
 
 
 def test_keys_come_with_answers_of_replicas(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_keys_come_with_answers_of_replicas(tmp_path: Path) -> None:
 def test_functions_of_a_folder_answer_and_end_their_actors(tmp_path: Path) -> None:
     fingerprints = families(5, 60)
     root = tmp_path / "s"
-    on_ray.build(root, simindex.Batch(fingerprints), 2)
+    on_ray.build(root, simindex.Batch(fingerprints), 1)
     local = Shards(root)
     assert answer(on_ray.query(root, fingerprints, h=H)) == answer(local.query(fingerprints, h=H))
     assert answer(on_ray.top(root, fingerprints, 3)) == answer(local.top(fingerprints, 3))

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
-from simindex.outputs.columns import Schema, Write, kind_of_keys
+from simindex.cli.console import cell
+from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:
     from simindex.distributed import Losers
+
+
+LINES_AT_ONCE = 1 << 10
 
 
 def schema_of_losers(keys: Any) -> Schema:
@@ -58,8 +61,8 @@ def _columns(lost: Losers, keys: dict[int, Any]) -> Iterator[dict[str, Any]]:
 
 def _lines(columns: dict[str, Any]) -> Iterator[str]:
     own, kept = (
-        columns[key] if key in columns else columns[name].tolist()
+        [cell(key_text(one)) for one in columns[key]] if key in columns else columns[name].tolist()
         for key, name in (("key", "id"), ("kept_key", "kept"))
     )
     for dropped, winner, bits in zip(own, kept, columns["distance"].tolist(), strict=True):
-        yield f"{shown(dropped)}\t{shown(winner)}\t{bits}"
+        yield f"{dropped}\t{winner}\t{bits}"
