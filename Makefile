@@ -2,6 +2,7 @@
 # make check   lint, types, layers, and the quick tests of modules and contracts
 # make test    all tests, as many at once as there are cores
 #              (worksteal keeps a file on one core, so that what its tests share is made once)
+# make test-distributed    the tests of shards, with Ray and Spark where they can be installed
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/explanation/reliability.md, an hour or more
 # make sanitize    the tests that reach kernels, under sanitizers of gcc: an hour or more
@@ -14,7 +15,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -
 # What `make check` leaves to `make test`: trials, old bugs, the tools, and tests that are marked.
 FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore tests/tools
 
-.PHONY: demo check test lint torture soak fuzz sanitize clean
+.PHONY: demo check test test-distributed lint torture soak fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
@@ -24,6 +25,16 @@ check: lint
 
 test: $(VENV)/.test
 	$(BIN)/pytest -n auto --dist worksteal
+
+# Only what the extras need: another installation would make the wheel again. Tests of what cannot be
+# installed are skipped, and say why.
+test-distributed: $(VENV)/.test
+	@for extra in ray spark; do \
+	  $(BIN)/pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import sys, tomllib; \
+	  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	  print(*extras.get(sys.argv[1], ["pip"]))' $$extra) || echo "$$extra is not installed"; \
+	done
+	$(BIN)/pytest -rs tests/distributed
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from simindex.bits.hamming import hamming
     from simindex.errors import (
         ClosedIndex,
+        ClusterFailed,
         CommitFailed,
         CorruptFile,
         FormatTooNew,
@@ -87,6 +88,7 @@ __all__ = [
     "Calibration",
     "ClosedIndex",
     "Cluster",
+    "ClusterFailed",
     "Clusters",
     "CollapsedPairs",
     "CommitFailed",
@@ -145,10 +147,10 @@ __all__ = [
 _HOMES = {
     "bits.hamming": ("hamming",),
     "errors": (
-        "ClosedIndex", "CommitFailed", "CorruptFile", "FormatTooNew", "FormatTooOld", "IndexExists",
-        "IndexLocked", "IndexNotFound", "InvalidBatch", "InvalidInput", "InvalidOption",
-        "MissingExtra", "ReadOnlyIndex", "RecipeMismatch", "SimindexError", "StorageFailed",
-        "StorageFull", "TooManyMatches", "UnsupportedStorage",
+        "ClosedIndex", "ClusterFailed", "CommitFailed", "CorruptFile", "FormatTooNew",
+        "FormatTooOld", "IndexExists", "IndexLocked", "IndexNotFound", "InvalidBatch",
+        "InvalidInput", "InvalidOption", "MissingExtra", "ReadOnlyIndex", "RecipeMismatch",
+        "SimindexError", "StorageFailed", "StorageFull", "TooManyMatches", "UnsupportedStorage",
     ),
     "index.index": ("Index",),
     "index.opening": ("open",),

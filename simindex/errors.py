@@ -162,6 +162,10 @@ class UnsupportedStorage(SimindexError):
     """The file system or the machine cannot hold an index safely."""
 
 
+class ClusterFailed(SimindexError):
+    """A cluster of machines has too few free processors, or lost a task. Repeat the call then."""
+
+
 class CorruptFile(SimindexError):
     """A file has other bytes than were written. `data` has its path and, if known, the offset."""
 

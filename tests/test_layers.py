@@ -50,6 +50,7 @@ LAYERS: tuple[str, ...] = (
     "",  # simindex itself: what users import
     "compat",
     "distributed",
+    "distributed/ray",
     "inputs",
     "outputs",
     "integrations",
@@ -75,6 +76,7 @@ MOST_AT_THE_TOP = 8
 DOORS: dict[str, tuple[str, ...]] = {
     "lmdb": ("storage/catalog/",),
     "click": ("cli/",),
+    "ray": ("distributed/ray/",),
 }
 """Foreign package -> files and folders that may import it."""
 

@@ -25,7 +25,7 @@ SUITES = (
     "test_layers.py", "test_layout.py", "test_logging.py", "test_oracle.py", "test_packaging.py",
     "test_public_names.py", "test_smoke.py",
     "cli/test_commands.py", "cli/test_mistakes.py", "index/test_concurrent_calls.py",
-    "methods/test_contract_",
+    "methods/test_contract_", "distributed/ray/test_commands.py",
 )
 """Beginnings of paths below `tests/`, in folders of the package."""
 
@@ -40,6 +40,8 @@ TESTED_BY = {
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
     "cli/fleet.py": "cli/commands/test_plan.py",
+    "cli/commands/ray.py": "distributed/ray/test_commands.py",
+    "cli/losers.py": "distributed/ray/test_commands.py",
     "cli/dedup/outputs.py": "cli/commands/test_dedup.py",
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
@@ -49,6 +51,10 @@ TESTED_BY = {
     "distributed/adding.py": "distributed/test_shards.py",
     "distributed/asking.py": "distributed/test_shards.py",
     "distributed/deduplication.py": "distributed/test_shards.py",
+    "distributed/ray/building.py": "distributed/ray/test_blocks.py",
+    "distributed/ray/calls.py": "distributed/ray/test_connection.py",
+    "distributed/ray/cluster.py": "distributed/ray/test_connection.py",
+    "distributed/ray/holders.py": "distributed/ray/test_connection.py",
     "distributed/verifying.py": "distributed/test_shards.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",

@@ -17,8 +17,11 @@ EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 OF_DEVELOPERS = {"bench", "fuzz", "lint", "plots", "test"}
 """Extras that the package itself never asks for."""
 
-NOT_IN_ALL = {"scrapy"}
-"""A crawler, which brings much of its own: whoever needs it has it."""
+ENGINES = {"ray"}
+"""Of clusters: `make test-distributed` installs them."""
+
+NOT_IN_ALL = {"scrapy", *ENGINES}
+"""What brings much of its own: whoever needs it has it."""
 
 _NAMED = re.compile(r"simindex\[([a-z,]+)\]|extra=\"([a-z]+)\"")
 
@@ -46,7 +49,7 @@ def test_every_extra_of_users_is_on_the_page_that_tells_how_to_install() -> None
     assert described & OF_DEVELOPERS == set()
 
 
-def test_all_is_every_extra_of_users_but_a_crawler() -> None:
+def test_all_is_every_extra_of_users_but_a_crawler_and_engines() -> None:
     (everything,) = EXTRAS["all"]
     names = set(everything.removeprefix("simindex[").removesuffix("]").split(","))
     assert names == set(EXTRAS) - OF_DEVELOPERS - NOT_IN_ALL - {"all"}
@@ -54,8 +57,10 @@ def test_all_is_every_extra_of_users_but_a_crawler() -> None:
 
 def test_tests_install_every_package_of_an_extra_of_users() -> None:
     """Else a test of it would be skipped everywhere."""
-    for name in set(EXTRAS) - OF_DEVELOPERS - {"all"}:
+    for name in set(EXTRAS) - OF_DEVELOPERS - ENGINES - {"all"}:
         assert set(EXTRAS[name]) <= set(EXTRAS["test"]), name
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"for extra in {' '.join(sorted(ENGINES))}" in rules
 
 
 def test_wheels_are_made_for_every_version_that_is_promised() -> None:

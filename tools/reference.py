@@ -44,7 +44,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "MissingExtra", "IndexNotFound", "IndexExists", "IndexLocked", "ReadOnlyIndex",
         "TooManyMatches",
         "ClosedIndex", "StorageFailed", "StorageFull", "CommitFailed", "UnsupportedStorage",
-        "CorruptFile", "FormatTooOld", "FormatTooNew",
+        "ClusterFailed", "CorruptFile", "FormatTooOld", "FormatTooNew",
     ),
 }  # fmt: skip
 """The public names, in the order of the page."""

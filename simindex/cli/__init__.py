@@ -41,6 +41,7 @@ COMMANDS = (
     "pairs",
     "plan",
     "query",
+    "ray",
     "repair",
     "stats",
     "tune",

@@ -8,6 +8,7 @@
     pairing.py    forests.py         pairs, clusters
     deduplication.py                 which rows lose
     shards.py                        all of it together, on any executor
+    ray/                             on a cluster of Ray
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from simindex.distributed.forests import (
 from simindex.distributed.merging import merge_matches, merge_pairs, merge_top
 from simindex.distributed.pairing import pair_parts, pair_shards, pair_tasks
 from simindex.distributed.plan import ShardPlan, plan_shards
-from simindex.distributed.shard import Shard, open_shard, verify_shard
+from simindex.distributed.shard import OpenShard, Shard, open_shard, verify_shard
 from simindex.distributed.shardmap import ShardMap, of_shards, read_map, sweep, write_map
 from simindex.distributed.shards import Shards
 
 __all__ = [
     "Forest",
     "Losers",
+    "OpenShard",
     "Shard",
     "ShardMap",
     "ShardPlan",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,8 +111,25 @@ class Shard:
         return f"shard {self.number} ({self.path})"
 
 
+@dataclass(frozen=True, slots=True)
+class OpenShard(Shard):
+    """A shard that whoever runs its tasks keeps open. Functions of shards take it as it is."""
+
+    index: Index
+
+    @classmethod
+    def of(cls, shard: Shard) -> OpenShard:
+        """The shard, opened as `open_shard` does; the caller closes the index."""
+        told = {one.name: getattr(shard, one.name) for one in fields(shard)}
+        return cls(**told, index=open_shard(shard))
+
+    def is_of(self, shard: Shard) -> bool:
+        """Whether it is this version of a shard that is open."""
+        return all(getattr(self, one.name) == getattr(shard, one.name) for one in fields(shard))
+
+
 Held = Shard | Index
-"""A shard to open for one call, or one that its actor keeps open."""
+"""A shard to open for one call, one that is kept open, or an index."""
 
 
 class Contents(NamedTuple):
@@ -208,6 +225,8 @@ def opened(held: Held) -> Iterator[Index]:
     RecipeMismatch, InvalidOption
         If the shard has another recipe, width or kind of names than the others.
     """
+    if isinstance(held, OpenShard):
+        held = held.index
     if isinstance(held, Index):
         yield held
         return

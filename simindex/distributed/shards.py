@@ -130,12 +130,7 @@ class Shards:
         InvalidOption, InvalidBatch
             If two rows have one id, or the rows do not fit the options.
         """
-        root = Path(root).absolute()
-        if (root / shardmap.MAP).exists():
-            raise IndexExists(
-                f"{root} is a collection of shards already",
-                remedy="name another folder, or append to it", path=str(root),
-            )
+        root = require_new(root)
         listed = [batches] if isinstance(batches, Batch) else list(batches)
         options = _options_for(listed, options)
         rows: int | U64 = sum(map(len, listed))
@@ -145,11 +140,7 @@ class Shards:
         numbers = range(len(plan))
         parts = [_parts(plan, number, listed) for number in numbers]
         build = partial(build_shard, plan, root=root, work=None if work is None else Path(work))
-        made = tuple(run(build, numbers, parts))
-        _require_unique(made, run)
-        with opened(made[0]) as index:
-            h = index.h
-        write_map(of_shards(root, made, h=h))
+        write_first_map(root, tuple(run(build, numbers, parts)), run)
         return cls(root, run=run)
 
     # -- questions ---------------------------------------------------------------------------------
@@ -366,6 +357,25 @@ class Shards:
             write_map(now.replaced(new))
         with opened(now.shards[0]) as index:
             return ids_of(batch, index.options.key_secret)
+
+
+def require_new(root: str | os.PathLike[str]) -> Path:
+    """The absolute path of a folder. Raises IndexExists if there is a shard map in it."""
+    root = Path(root).absolute()
+    if (root / shardmap.MAP).exists():
+        raise IndexExists(
+            f"{root} is a collection of shards already",
+            remedy="name another folder, or append to it", path=str(root),
+        )
+    return root
+
+
+def write_first_map(root: Path, made: tuple[Shard, ...], run: Run) -> None:
+    """The map of shards that were built. Raises InvalidOption if two of them share an id."""
+    _require_unique(made, run)
+    with opened(made[0]) as index:
+        h = index.h
+    write_map(of_shards(root, made, h=h))
 
 
 def _asked(now: ShardMap, batch: Batch | Any) -> Batch:

@@ -1,7 +1,8 @@
 """How long an import and each command of the shell take on a tiny index: processes of their own.
 
 Processor time of the whole process, from its start to its end, user and system. The commands do
-their work, on twenty documents; `tune` ends at a wrong distance, for it would measure for seconds.
+their work, on twenty documents; `tune` ends at a wrong distance, for it would measure for seconds,
+and `ray` at its help, for a cluster takes seconds to start.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ CALLS: dict[str, list[str]] = {
     "pairs": ["i.sim"],
     "plan": ["--rows", "1M"],
     "query": ["i.sim", "--text", "one two three"],
+    "ray": ["--help"],
     "repair": ["i.sim"],
     "stats": ["i.sim"],
     "tune": ["i.sim", "-d", "65"],

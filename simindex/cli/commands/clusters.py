@@ -37,7 +37,7 @@ from simindex.cli.results import Results, result_options
 from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
-from simindex.outputs.columns import Schema, key_text, kind_of_keys
+from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:
     from simindex.arrays import I64
@@ -101,7 +101,7 @@ def clusters(
         h = index.h if h is None else h
         if keep is not None:
             _require_ranks(keep, inputs, bool(index.options.keys))
-        schema = _schema_of_verdicts if keep else _schema
+        schema = _schema_of_verdicts if keep else schema_of_clusters
         with results.opened(schema(index.options.keys)) as write:
             with Progress("pairing", "row", quiet=quiet) as progress:
                 found = index.clusters(
@@ -110,11 +110,7 @@ def clusters(
                 )
             rows = len(index)
             if keep is None:
-                for columns in map(_columns, found.slices(LINES_AT_ONCE)):
-                    if write is None:
-                        click.echo("\n".join(_lines(columns)))
-                    else:
-                        write(columns)
+                print_clusters(found, write)
             else:
                 reading = reading.of_all_fields().named_for(index)
                 if not quiet:
@@ -138,13 +134,17 @@ def clusters(
         say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
             f"drop {dropped:,}")
     if not quiet:
-        of = f" of at most {count(found.largest, 'document')}" if found.clusters else ""
-        have = "has" if found.alone == 1 else "have"
-        say(
-            f"{count(found.clusters, 'cluster')}{of} within {h} bits; {found.alone:,} of "
-            f"{count(found.documents, 'document')} {have} no near-duplicate, in "
-            f"{duration(time.perf_counter() - started)}"
-        )
+        say(f"{told_of(found, h)}, in {duration(time.perf_counter() - started)}")
+
+
+def told_of(found: Clusters, h: int) -> str:
+    """How many clusters there are, and how large."""
+    of = f" of at most {count(found.largest, 'document')}" if found.clusters else ""
+    have = "has" if found.alone == 1 else "have"
+    return (
+        f"{count(found.clusters, 'cluster')}{of} within {h} bits; {found.alone:,} of "
+        f"{count(found.documents, 'document')} {have} no near-duplicate"
+    )
 
 
 def _checked_keep(
@@ -256,7 +256,8 @@ def _alone(name: Any) -> str:
     return text
 
 
-def _schema(keys: Any) -> Schema:
+def schema_of_clusters(keys: Any) -> Schema:
+    """The columns of clusters of an index with keys of a kind, or without."""
     ids: Schema = {
         "id": "uint64", "cluster": "uint64", "representative": "uint64", "distance": "uint16",
         "size": "int64",
@@ -264,6 +265,15 @@ def _schema(keys: Any) -> Schema:
     kind = kind_of_keys(keys)
     named: Schema = {"key": kind, "cluster_key": kind, "representative_key": kind} if keys else {}
     return {**ids, **named}
+
+
+def print_clusters(found: Clusters, write: Write | None) -> None:
+    """Prints clusters as lines, or hands them to `write`."""
+    for columns in map(_columns, found.slices(LINES_AT_ONCE)):
+        if write is None:
+            click.echo("\n".join(_lines(columns)))
+        else:
+            write(columns)
 
 
 def _columns(some: Clusters) -> dict[str, Any]:

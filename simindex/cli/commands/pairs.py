@@ -20,7 +20,7 @@ from simindex.cli.choices import (
 from simindex.cli.console import cell, count, duration, say
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
-from simindex.outputs.columns import Schema, key_text, kind_of_keys
+from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 
 @program.command()
@@ -49,7 +49,7 @@ def pairs(
     found = 0
     with (
         simindex.open(index_path, "r") as index,
-        results.opened(_schema(index.options.keys)) as write,
+        results.opened(schema_of_pairs(index.options.keys)) as write,
         # Not on a terminal that pairs are printed to.
         Progress("pairing", "row", quiet=quiet or results.on_terminal) as progress,
     ):
@@ -58,14 +58,7 @@ def pairs(
             h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
             progress=progress.tell,
         ):
-            for columns in _columns(some):
-                if write is None:
-                    click.echo("\n".join(_lines(columns)))
-                else:
-                    write(columns)
-            found += len(some)
-            if isinstance(some, simindex.CollapsedPairs):
-                found += len(some.groups)
+            found += print_pairs(some, write)
         rows = len(index)
     if not quiet:
         say(
@@ -77,11 +70,23 @@ def pairs(
 LINES_AT_ONCE = 1 << 10
 
 
-def _schema(keys: Any) -> Schema:
+def schema_of_pairs(keys: Any) -> Schema:
+    """The columns of pairs of an index with keys of a kind, or without."""
     ids: Schema = {"a": "uint64", "b": "uint64"}
     kind = kind_of_keys(keys)
     named: Schema = {"a_key": kind, "b_key": kind} if keys else {}
     return {**ids, **named, "distance": "uint16"}
+
+
+def print_pairs(some: simindex.Pairs, write: Write | None) -> int:
+    """Prints pairs as lines, or hands them to `write`; returns how many there are."""
+    for columns in _columns(some):
+        if write is None:
+            click.echo("\n".join(_lines(columns)))
+        else:
+            write(columns)
+    groups = len(some.groups) if isinstance(some, simindex.CollapsedPairs) else 0
+    return len(some) + groups
 
 
 def _columns(some: Any) -> Iterator[dict[str, Any]]:

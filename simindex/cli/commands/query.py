@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -39,7 +39,14 @@ from simindex.cli.results import Results, result_options
 from simindex.cli.suggested import suggested
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
-from simindex.outputs.columns import Columns, Schema, as_json_line, key_text, kind_of_keys
+from simindex.outputs.columns import (
+    Columns,
+    Schema,
+    Write,
+    as_json_line,
+    key_text,
+    kind_of_keys,
+)
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Answer, Questions
@@ -226,7 +233,7 @@ def query(
         # Not on a terminal that matches are printed to.
         silent = quiet or not (inputs or others) or results.on_terminal
         shown = Progress("looking up", quiet=silent, extent=extent)
-        schema = _schema(index.options.keys, listed)
+        schema = schema_of_matches(index.options.keys, listed)
         with results.opened(schema) as write:
             with closing(answered), shown as progress:
                 for names, batch, answers in answered:
@@ -239,11 +246,8 @@ def query(
                         how = f"{matches.stats.method}, " if _is_given("method") else ""
                         hows[f"{how}{matches.stats.guarantee}"] = None
                         exact = exact and matches.stats.exact
-                        for some in () if listed else _blocks(matches):
-                            if write is None:
-                                click.echo("\n".join(_lines(names, start, some)))
-                            else:
-                                write(_columns(names, start, some))
+                        if not listed:
+                            print_matches(names, start, matches, write)
                     matched += int(np.count_nonzero(has))
                     without.add(names, batch, has)
                     if listed:
@@ -254,7 +258,7 @@ def query(
                             click.echo("\n".join(map(cell, chosen)))
                     progress.advance(len(names), 0)
             if not asked:  # before -o FILE is there
-                _end_without_question(asking, quiet)
+                end_without_question(asking, quiet)
         if not quiet and method not in ("auto", "scan") and nearest is None:
             waiting = index.stats().pending_rows
             if waiting:
@@ -279,13 +283,15 @@ def query(
         if listed:
             result = _result_of_listing(asked, matched, listed, h)
         else:
-            result = _result(asked, matched, found, h, nearest)
+            k = None if nearest is None else nearest["k"]
+            result = told_of(asked, matched, found, h, k)
         say(f"{result}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
 
 
-def _end_without_question(asking: Asking, quiet: bool) -> NoReturn:
+def end_without_question(asking: Asking, quiet: bool) -> NoReturn:
+    """Ends a command whose inputs hold nothing to look up."""
     asking.without.close()
     if not quiet:
         for line in met(asking.intake):
@@ -295,15 +301,14 @@ def _end_without_question(asking: Asking, quiet: bool) -> NoReturn:
     nothing_to_do(f"nothing was looked up: {why}", quiet=quiet)
 
 
-def _result(
-    asked: int, matched: int, found: int, h: int, nearest: Mapping[str, Any] | None
-) -> str:
+def told_of(asked: int, matched: int, found: int, h: int, k: int | None) -> str:
+    """How many queries have matches, and how many those are; `k` if the nearest were asked for."""
     if not matched:
         of = "" if asked == 1 else f" for any of {asked:,} queries"
-        return f"no match within {h} bits{of}" if nearest is None else f"no neighbour{of}"
+        return f"no match within {h} bits{of}" if k is None else f"no neighbour{of}"
     have = "has" if matched == 1 else "have"
-    if nearest is not None:
-        told = f"neighbours: {count(found, 'document')}, at most {nearest['k']:,} of each"
+    if k is not None:
+        told = f"neighbours: {count(found, 'document')}, at most {k:,} of each"
     else:
         told = f"near-duplicates: {count(found, 'match', 'matches')} within {h} bits"
     return f"{matched:,} of {count(asked, 'query', 'queries')} {have} {told}"
@@ -347,10 +352,23 @@ def _answers(
             yield names, batch, budget.ask(batch, ask)
 
 
-def _schema(keys: Any, listed: str | None) -> Schema:
+def schema_of_matches(keys: Any, listed: str | None = None) -> Schema:
+    """The columns of matches in an index with keys of a kind, or without, or of listed queries."""
     if listed is not None:
         return {"query": "text"}
     return {"query": "text", "id": "uint64", "key": kind_of_keys(keys), "distance": "uint16"}
+
+
+def print_matches(
+    names: list[str], start: int, matches: simindex.Matches | simindex.TopMatches,
+    write: Write | None,
+) -> None:
+    """Prints matches as lines, or hands them to `write`; query 0 has the name at `start`."""
+    for some in _blocks(matches):
+        if write is None:
+            click.echo("\n".join(_lines(names, start, some)))
+        else:
+            write(_columns(names, start, some))
 
 
 def _columns(names: list[str], start: int, some: list[simindex.Match]) -> Columns:

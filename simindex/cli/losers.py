@@ -1,0 +1,68 @@
+"""Which rows of shards to drop, and what is kept instead: as lines, or as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import simindex
+from simindex.cli.console import cell
+from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
+
+if TYPE_CHECKING:
+    from simindex.distributed import Losers
+
+
+LINES_AT_ONCE = 1 << 10
+
+
+def schema_of_losers(keys: Any) -> Schema:
+    """The columns of rows to drop, with keys of a kind, or without."""
+    ids: Schema = {"id": "uint64", "kept": "uint64"}
+    kind = kind_of_keys(keys)
+    named: Schema = {"key": kind, "kept_key": kind} if keys else {}
+    return {**ids, **named, "distance": "uint16"}
+
+
+def keys_of(parts: list[Any]) -> dict[int, Any]:
+    """The keys of all rows of some pairs by their ids; none if rows have ids alone."""
+    found: dict[int, Any] = {}
+    for part in parts:
+        pairs_of = [(part.a, part.b, part.keys())]
+        if isinstance(part, simindex.CollapsedPairs):
+            pairs_of.append((part.groups.first, part.groups.row, part.groups.keys()))
+        for a, b, keys in pairs_of:
+            if keys is not None:
+                found.update(zip(a.tolist(), keys[0], strict=True))
+                found.update(zip(b.tolist(), keys[1], strict=True))
+    return found
+
+
+def print_losers(lost: Losers, keys: dict[int, Any], write: Write | None) -> None:
+    """Prints rows to drop as lines, or hands them to `write`."""
+    for columns in _columns(lost, keys):
+        if write is None:
+            click.echo("\n".join(_lines(columns)))
+        else:
+            write(columns)
+
+
+def _columns(lost: Losers, keys: dict[int, Any]) -> Iterator[dict[str, Any]]:
+    for start in range(0, len(lost.id), LINES_AT_ONCE):
+        rows = slice(start, start + LINES_AT_ONCE)
+        columns: dict[str, Any] = {"id": lost.id[rows], "kept": lost.winner[rows]}
+        if keys:
+            columns["key"] = [keys[one] for one in columns["id"].tolist()]
+            columns["kept_key"] = [keys[one] for one in columns["kept"].tolist()]
+        yield {**columns, "distance": lost.distance[rows]}
+
+
+def _lines(columns: dict[str, Any]) -> Iterator[str]:
+    own, kept = (
+        [cell(key_text(one)) for one in columns[key]] if key in columns else columns[name].tolist()
+        for key, name in (("key", "id"), ("kept_key", "kept"))
+    )
+    for dropped, winner, bits in zip(own, kept, columns["distance"].tolist(), strict=True):
+        yield f"{dropped}\t{winner}\t{bits}"

@@ -1,0 +1,124 @@
+"""The door to Ray: joining a cluster, sending tasks in bounded numbers, and its errors as ours."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+
+from simindex.errors import ClusterFailed, SimindexError
+
+WAIT_S = 60.0
+"""How long a cluster may take to start what it has room for."""
+
+Told = Callable[[int, int], None]
+"""Is told how many tasks of how many are done."""
+
+
+class Sent(NamedTuple):
+    """A task that was sent."""
+
+    reference: Any
+    """Of its result."""
+    what: str
+    """It in a message."""
+    ended: Callable[[], None]
+    """Is called once its result was taken, or nobody wants it any more."""
+
+
+def join(address: str | None = None) -> None:
+    """Joins a cluster, or starts one, unless this process is in one already.
+
+    `address` is that of `ray.init`: "auto" for the cluster that runs here, "local" for a new one,
+    None for what the environment says, else a new one.
+    """
+    if ray.is_initialized():
+        return
+    with failures("the cluster of Ray"):
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ClusterFailed(
+                f"no cluster of Ray at {address or 'the default address'} ({error})",
+                remedy="start one with `ray start --head`, or give the address local",
+                address=address,
+            ) from error
+
+
+def require_room(count: int, cpus: float, what: str) -> None:
+    """Raises ClusterFailed unless the cluster has processors for so much, if all are free.
+
+    Without this the tasks would wait for ever.
+    """
+    if count * cpus > _processors() + 1e-9:
+        raise too_little(count, cpus, what)
+
+
+def too_little(count: int, cpus: float, what: str) -> ClusterFailed:
+    """The error of a cluster that has no room for so much."""
+    free = float(ray.available_resources().get("CPU", 0.0))
+    return ClusterFailed(
+        f"{count:,} {what} take {count * cpus:g} processors, and the cluster has "
+        f"{_processors():g}, of which {free:g} are free",
+        remedy="give a smaller cpus=, close other connections, or add machines",
+        found=free, expected=count * cpus,
+    )
+
+
+def _processors() -> float:
+    return float(ray.cluster_resources().get("CPU", 0.0))
+
+
+def are_there(references: list[Any], wait_s: float) -> bool:
+    """Whether all of these are there after so many seconds; their errors are raised."""
+    try:
+        ray.get(references, timeout=wait_s)
+    except GetTimeoutError:
+        return False
+    return True
+
+
+def in_order(
+    send: Callable[..., Sent], tasks: Iterable[tuple[Any, ...]], most: int,
+    told: Told | None = None,
+) -> Iterator[Any]:
+    """The results of tasks in their order, of which at most so many are sent and not yet taken."""
+    left = deque(tasks)
+    total = len(left)
+    waiting: deque[Sent] = deque()
+    try:
+        while left or waiting:
+            while left and len(waiting) < most:
+                waiting.append(send(*left.popleft()))
+            with failures(waiting[0].what):
+                result = ray.get(waiting[0].reference)
+            waiting.popleft().ended()
+            if told is not None:
+                told(total - len(left) - len(waiting), total)
+            yield result
+    finally:
+        for sent in waiting:  # after an error, or if nobody wants the rest
+            ray.cancel(sent.reference)
+            sent.ended()
+
+
+@contextmanager
+def failures(what: str) -> Iterator[None]:
+    """Errors of tasks as they were raised, and those of the cluster as ClusterFailed."""
+    try:
+        yield
+    except RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, SimindexError):
+            raise cause from error
+        raise
+    except RayError as error:
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise ClusterFailed(
+            f"{what} did not end ({type(error).__name__}: {first})",
+            remedy="repeat the call; a worker that is killed again and again has too little memory",
+        ) from error

@@ -1,0 +1,23 @@
+"""One small cluster for all tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cluster() -> Iterator[None]:
+    """Two processors; workers end with the tests."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
+    ray.init(
+        num_cpus=2, include_dashboard=False, object_store_memory=150 * 2**20, log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()

@@ -1,0 +1,97 @@
+"""Datasets of Ray become shards and queries, and answers become Datasets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sharded import answers, families
+
+import simindex
+from simindex.distributed import Shards
+from simindex.errors import ClusterFailed, InvalidBatch
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
+pa = pytest.importorskip("pyarrow")
+
+from ray import data  # noqa: E402
+
+from simindex.distributed import ray as on_ray  # noqa: E402
+from simindex.distributed.ray.blocks import batch_of  # noqa: E402
+
+
+def blocks_of(fingerprints: Any, sizes: list[int], **columns: Any) -> Any:
+    """A Dataset with blocks of some sizes."""
+    table = pa.table(simindex.Batch(fingerprints, **columns))
+    tables, start = [], 0
+    for size in sizes:
+        tables.append(table.slice(start, size))
+        start += size
+    return data.from_arrow(tables)
+
+
+@pytest.mark.parametrize("by", ["rows", "prefix"])
+@pytest.mark.parametrize("words", [1, 2])
+def test_shards_of_a_dataset_are_those_of_its_rows(tmp_path: Path, by: Any, words: int) -> None:
+    fingerprints = families(1, 100, words)
+    on_ray.build(tmp_path / "d", blocks_of(fingerprints, [30, 0, 1, 69]), 3, by=by)
+    made = Shards(tmp_path / "d")
+    local = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 3, by=by)
+    assert answers(made, fingerprints, 3, 5) == answers(local, fingerprints, 3, 5)
+    if by == "rows":
+        names = [[shard.name for shard in one.shard_map.shards] for one in (made, local)]
+        assert names[0] == names[1]
+    assert made.verify() == []
+
+
+@pytest.mark.parametrize("named", ["keys", "ids"])
+def test_names_of_a_dataset_are_kept(tmp_path: Path, named: str) -> None:
+    fingerprints = families(2, 60)
+    names: Any = [f"k{row}" for row in range(60)] if named == "keys" else list(range(100, 160))
+    on_ray.build(tmp_path / "d", blocks_of(fingerprints, [20, 40], **{named: names}), 2)
+    match = Shards(tmp_path / "d").query(fingerprints[:1], h=0)[0]
+    assert (match.key if named == "keys" else match.id) in names
+
+
+def test_pandas_blocks_and_an_empty_dataset(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    fingerprints = families(3, 40)
+    frame = pd.DataFrame({"fingerprint": fingerprints[:, 0]})
+    on_ray.build(tmp_path / "d", data.from_pandas([frame]), 2)
+    assert len(Shards(tmp_path / "d")) == 40
+    empty = data.from_arrow([pa.table(simindex.Batch(fingerprints[:0]))])
+    on_ray.build(tmp_path / "none", empty, 2)
+    assert len(Shards(tmp_path / "none")) == 0
+
+
+def test_a_dataset_asks_and_answers_are_a_dataset(tmp_path: Path) -> None:
+    fingerprints = families(4, 90)
+    on_ray.build(tmp_path / "s", simindex.Batch(fingerprints), 2)
+    with on_ray.connect(tmp_path / "s", cpus=0.1) as shards:
+        found = on_ray.dataset(shards.query_stream(blocks_of(fingerprints, [50, 40]), h=3))
+        expected = shards.query(fingerprints, h=3)
+        table = pa.concat_tables(ray.get(found.to_arrow_refs()))
+        assert table.column_names == ["query", "id", "distance"]
+        assert table["query"].to_numpy().tobytes() == expected.query.tobytes()
+        assert table["id"].to_numpy().tobytes() == expected.id.tobytes()
+        pairs = on_ray.dataset(shards.pairs(h=3))
+        assert pairs.count() == sum(map(len, shards.pairs(h=3)))
+
+
+def test_blocks_without_fingerprints_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidBatch, match="no column 'fingerprint', but 'text'"):
+        batch_of(pa.table({"text": ["a"]}))
+    with pytest.raises(InvalidBatch, match="no column 'fingerprint'"):
+        on_ray.build(tmp_path / "d", data.from_arrow(pa.table({"text": ["a"]})), 2)
+    assert not (tmp_path / "d" / "shards.json").exists()
+
+
+def test_reading_that_would_wait_for_ever_is_refused(tmp_path: Path) -> None:
+    on_ray.build(tmp_path / "s", simindex.Batch(np.arange(6, dtype=np.uint64)), 3)
+    with (
+        on_ray.connect(tmp_path / "s", replicas=2) as shards,
+        pytest.raises(ClusterFailed, match="reading of a Dataset"),
+    ):
+        list(shards.query_stream(data.range(10), h=3))
