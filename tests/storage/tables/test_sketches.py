@@ -378,3 +378,14 @@ def test_memory_of_a_merge_is_bounded_by_words_of_sketches_too(
         index.compact(full=True)
     assert max(map(sum, pairwise(sizes))) <= 4000 // (1 + WORDS) < sum(sizes)
     assert len(stored(filled)) == ROWS + 9010
+
+
+def test_documents_with_weights_and_without_keep_their_sketches(index_path: Path) -> None:
+    """Those that were added one at a time come into the index in two portions."""
+    words = np.arange(9, dtype=np.uint64)
+    with simindex.open(index_path, "n") as index:
+        for word in words:
+            weights = np.ones((1, 64), np.float32) if word % 3 else None
+            one = Batch([int(word)], sketch=sketch_of([word]), weights=weights)
+            assert index.seen_or_add(one, h=0, commit_s=None) is None
+    assert stored(index_path) == set(words.tolist())
