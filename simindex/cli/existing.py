@@ -92,11 +92,9 @@ class Existing:
         self.names = [*keys, *bare_names]
         self.skipped += int(np.count_nonzero(~kept))
         places = np.flatnonzero(kept)
-        return simindex.Batch(
-            batch.rows[places], keys=[keys[place] for place in places.tolist()],
-            weights=None if batch.weights is None else batch.weights[places],
-            recipe=batch.recipe, skipped=batch.skipped,
-        )
+        taken = batch.take(places)
+        taken.keys, taken.skipped = [keys[place] for place in places.tolist()], batch.skipped
+        return taken
 
     def _drop(self, index: simindex.Index, names: list[str]) -> None:
         """Has new texts replace old ones also where the new ones have no fingerprint."""

@@ -85,7 +85,9 @@ class ShardPlan:
         ids = np.arange(len(batch), dtype=np.uint64)
         if len(batch):
             ids += np.uint64(first_row)
-        return Batch(batch.rows, ids=ids, weights=batch.weights, recipe=batch.recipe)
+        return Batch(
+            batch.rows, ids=ids, weights=batch.weights, recipe=batch.recipe, sketch=batch.sketch
+        )
 
     def asked(self, h: int) -> float:
         """How many shards a query within h asks, on average over random fingerprints."""

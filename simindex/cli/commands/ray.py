@@ -206,7 +206,8 @@ def _read(
         if len(batch):
             options = options or contents.options(group)
             batches.append(simindex.Batch(
-                batch.rows, ids=batch.ids, keys=batch.keys, recipe=batch.recipe
+                batch.rows, ids=batch.ids, keys=batch.keys, recipe=batch.recipe,
+                sketch=batch.sketch,
             ))
     return batches, options
 

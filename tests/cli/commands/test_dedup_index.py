@@ -440,3 +440,20 @@ def test_a_line_that_is_piped_twice_loses_to_itself_by_name(run: Run, objects: A
     assert dropped["dropped"] != kept
     (marked,) = objects(run("dedup", "--index", "s.sim", "--mark", input=line).stdout)
     assert marked["near_duplicate_of"] == {"key": kept, "distance": 0}
+
+
+def test_an_index_with_sketches_takes_documents(run: Run, write_jsonl: Any) -> None:
+    """Those that it has already, too, and those of several chunks in one batch."""
+    recipe = simindex.Recipe(sketch_bits=128)
+    with simindex.open("i.sim", "n") as index:
+        index.append(recipe.batch(["an old text of several words"], keys=["old"]))
+    texts = [f"first{i} second{i * 7} third{i} of many words" for i in range(4500)]
+    lines = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts)]
+    path = write_jsonl("a.jsonl", lines)
+    run("dedup", path, "--index", "i.sim", "-d", 0)
+    run("build", "i.sim", write_jsonl("b.jsonl", [{"id": "d3", "text": texts[9]}]), "--append")
+    run("check", "i.sim")
+    with simindex.open("i.sim") as index:
+        assert len(index) == 4501
+        found = index.query(recipe.batch(texts[9:10]), similarity=0.99)
+        assert sorted(found.keys() or ()) == ["d3", "d9"]
