@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def shards(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measur
                     raise SystemExit(f"the answers of 1 and 2 shards differ in {name}")
             local = {count: one.shard_map for count, one in held.items()}
             times = watch.in_turn({
-                str(count): lambda one=one: one.query(queries, h=H, threads=1)
+                str(count): partial(one.query, queries, h=H, threads=1)
                 for count, one in held.items()
             })
             for count, answer in answers.items():
