@@ -140,15 +140,13 @@ def test_a_batch_is_cut_into_pieces(shards: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_killed_actor_is_back_with_the_right_answer(shards: Any) -> None:
-    """Within 5 s on an idle machine; the bound here is that of a busy one."""
+    """Within 1 s on an idle machine; the bound here is that of a busy one."""
     queries = families(1, 60)
     expected = answer(shards.query(queries, h=H))
     os.kill(process_of(shards, 1), signal.SIGKILL)
     started = time.monotonic()
     assert answer(shards.query(queries, h=H)) == expected
-    took_s = time.monotonic() - started
-    print(f"back after {took_s:.2f} s")
-    assert took_s < float(os.environ.get("SIMINDEX_BACK_S", "60"))
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("call", ["query", "pairs", "clusters", "ingest"])
