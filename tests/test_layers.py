@@ -77,6 +77,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "lmdb": ("storage/catalog/",),
     "click": ("cli/",),
     "ray": ("distributed/ray/",),
+    "pyspark": ("distributed/spark.py",),
 }
 """Foreign package -> files and folders that may import it."""
 

@@ -17,7 +17,7 @@ EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 OF_DEVELOPERS = {"bench", "fuzz", "lint", "plots", "test"}
 """Extras that the package itself never asks for."""
 
-ENGINES = {"ray"}
+ENGINES = {"ray", "spark"}
 """Of clusters: `make test-distributed` installs them."""
 
 NOT_IN_ALL = {"scrapy", *ENGINES}

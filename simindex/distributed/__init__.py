@@ -9,6 +9,7 @@
     deduplication.py                 which rows lose
     shards.py                        all of it together, on any executor
     ray/                             on a cluster of Ray
+    spark.py                         on Spark
 """
 
 from __future__ import annotations

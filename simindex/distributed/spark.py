@@ -1,0 +1,279 @@
+"""Shards on Spark: functions for `mapInArrow`, thin over those that any engine can run.
+
+    a DataFrame of texts   -> with_fingerprints -> a column of fingerprints
+    fingerprints and names -> build             -> shards, and the map
+    a batch, broadcast     -> query             -> a DataFrame of matches, one task for each shard
+    pairs of shards        -> dedup             -> a DataFrame of the rows that lose
+
+Spark has no unsigned numbers. Fingerprints and ids are BIGINT with the same 64 bits, and wide
+fingerprints ARRAY<BIGINT>. Spark may run a task twice, also at once: a shard is built under a name
+that its rows decide, so that the second one finds it there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simindex.arrays import I64, U64
+from simindex.distributed.asking import needed, query_shard
+from simindex.distributed.building import build_shard
+from simindex.distributed.plan import ShardPlan
+from simindex.distributed.shard import opened
+from simindex.distributed.shardmap import MAP, of_shards, write_map
+from simindex.distributed.shards import Run, Shards
+from simindex.errors import IndexExists, InvalidBatch, MissingExtra, SimindexError
+from simindex.records.batch import Batch, as_fingerprints
+from simindex.simhash.recipe import Recipe
+
+try:
+    import pyarrow as pa
+    from pyspark.serializers import CloudPickleSerializer
+except ImportError as error:
+    raise MissingExtra(
+        f"shards on Spark need PySpark ({error})", remedy="pip install 'simindex[spark]'",
+        extra="spark",
+    ) from error
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FINGERPRINT, SHARD = "fingerprint", "shard"
+
+Batches = Iterator[Any]
+"""Arrow record batches, as `mapInArrow` gives and takes them."""
+
+
+def with_fingerprints(frame: DataFrame, recipe: Recipe, *, text: str = "text") -> DataFrame:
+    """The rows of a DataFrame with a column `fingerprint`, null where a text has no feature.
+
+    The recipe goes to each task, with its learned weights. A null text is an error of the task.
+    """
+    def called(batches: Batches) -> Batches:
+        for block in batches:
+            made = recipe.batch(block.column(text))
+            kept = np.ones(len(block), np.bool_)
+            kept[[one.position for one in made.skipped]] = False
+            rows = np.zeros((len(block), recipe.bits // 64), np.uint64)
+            rows[kept] = made.rows
+            yield block.append_column(FINGERPRINT, _column(rows, ~kept))
+
+    kind = "bigint" if recipe.bits == 64 else "array<bigint>"
+    fields = ", ".join(f"`{name}` {told}" for name, told in frame.dtypes)
+    return frame.mapInArrow(called, f"{fields}, {FINGERPRINT} {kind}")
+
+
+def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Shards:
+    """Builds the shards of a plan from a DataFrame, and writes their map.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A column `fingerprint`, and one that names the rows: `key`, strings, or `id`, BIGINT. The
+        rows of a shard are in the memory of its task. Rows without a fingerprint are left out.
+    plan : ShardPlan
+        By prefix: rows of a DataFrame have no order to be divided by.
+    root : path
+        A folder that all machines have under this path.
+
+    Raises
+    ------
+    IndexExists
+        If there is a map in `root`. Nothing was done.
+    InvalidBatch
+        If a column is missing, or the plan is by rows. Nothing was done.
+    InvalidOption, InvalidBatch, StorageFull, StorageFailed
+        What `build_shard` raised in a task. Shards that were built stay, and a second call finds
+        them there. Other errors of a task are PythonException of PySpark.
+    """
+    folder = Path(root).absolute()
+    if (folder / MAP).exists():
+        raise IndexExists(
+            f"{folder} is a collection of shards already", remedy="name another folder",
+            path=str(folder),
+        )
+    name = _name_of_rows(frame, plan)
+    spark = frame.sparkSession
+
+    def placed(batches: Batches) -> Batches:
+        for block in batches:
+            places = plan.shards_of(Batch(_rows(block.column(FINGERPRINT))))
+            yield block.append_column(SHARD, pa.array(places, pa.int64()))
+
+    def built(table: Any) -> Any:
+        number = table.column(SHARD)[0].as_py()
+        return _outcome(number, build_shard, plan, number, [_batch(table, name)], folder)
+
+    named = frame.select(FINGERPRINT, name).dropna(subset=[FINGERPRINT])
+    kinds = ", ".join(f"`{column}` {told}" for column, told in named.dtypes)
+    groups = named.mapInArrow(placed, f"{kinds}, {SHARD} bigint").groupBy(SHARD)
+    made = _results(groups.applyInArrow(built, _OUTCOME))
+    run = tasks(spark)
+    empty = [number for number in range(len(plan)) if number not in made]
+    made.update(zip(
+        empty, run(partial(build_shard, plan, batches=[], root=folder), empty), strict=True
+    ))
+    shards = [made[number] for number in range(len(plan))]
+    with opened(shards[0]) as index:
+        write_map(of_shards(folder, shards, h=index.h))
+    return Shards(folder, run=run)
+
+
+def query(
+    spark: SparkSession, root: str | os.PathLike[str], batch: Batch | Any, *, h: int | None = None,
+    recall: float = 1.0,
+) -> DataFrame:
+    """The rows within h of each query: BIGINT `query`, `id` and `distance`, and `key` if there is.
+
+    The batch is broadcast, and each shard is asked by a task of its own, so that no answer has to
+    fit the driver. Looks at all shards first, and raises what `Shards` raises.
+    """
+    now = Shards(root).shard_map
+    asked = batch if isinstance(batch, Batch) else Batch(as_fingerprints(batch))
+    as_fingerprints(asked.rows, bits=now.facts.bits)
+    radius = now.h if h is None else h
+    shards = [shard for shard in now.shards if needed(shard, asked, radius)] or list(now.shards[:1])
+    with opened(shards[0]) as index:
+        keyed = bool(index.options.keyed)
+    sent = spark.sparkContext.broadcast(asked)
+
+    def answered(number: int) -> Any:
+        found = query_shard(shards[number], sent.value, radius, recall=recall, threads=1)
+        columns: dict[str, Any] = {
+            "query": found.query, "id": found.id.view(np.int64),
+            "distance": found.distance.astype(np.int64),
+        }
+        if keyed:
+            columns["key"] = found.keys()
+        return pa.table(columns)
+
+    schema = "query bigint, id bigint, distance bigint" + (", key string" if keyed else "")
+    return _each(spark, len(shards)).mapInArrow(partial(_answers, answered), schema)
+
+
+def dedup(
+    spark: SparkSession, root: str | os.PathLike[str], *, h: int | None = None
+) -> DataFrame:
+    """The rows to drop so that no two within h are left: BIGINT `id`, `winner` and `distance`.
+
+    Tasks find the pairs of each two shards. Who loses is decided on the driver, in the memory that
+    `Shards.losers` takes.
+    """
+    found = Shards(root, run=tasks(spark)).losers(h=h, threads=1)
+    return spark.createDataFrame(pa.table({
+        "id": found.id.view(np.int64), "winner": found.winner.view(np.int64),
+        "distance": found.distance.astype(np.int64),
+    }))
+
+
+def tasks(spark: SparkSession) -> Run:
+    """Runs tasks as `map` does, each as a task of Spark: for ``Shards(root, run=tasks(spark))``.
+
+    The function and its values are broadcast, and the results come to the driver, at most 2 GB each
+    and `spark.driver.maxResultSize` in all.
+    """
+    def run(function: Callable[..., Any], *values: Iterable[Any]) -> list[Any]:
+        listed = list(zip(*values, strict=True))
+        if not listed:
+            return []
+        sent = spark.sparkContext.broadcast((function, listed))
+
+        def called(number: int) -> Any:
+            function, listed = sent.value
+            return _outcome(number, function, *listed[number])
+
+        frame = _each(spark, len(listed)).mapInArrow(partial(_answers, called), _OUTCOME)
+        results = _results(frame)
+        sent.unpersist()
+        return [results[number] for number in range(len(listed))]
+
+    return run
+
+
+_SERIALIZER: Any = CloudPickleSerializer()
+
+_OUTCOME = "number bigint, failed boolean, result binary"
+
+
+def _outcome(number: int, function: Callable[..., Any], *values: Any) -> Any:
+    """What a function returns, or an error of simindex, as a row for `_results`."""
+    try:
+        failed, result = False, function(*values)
+    except SimindexError as error:
+        failed, result = True, error
+    row = {"number": [number], "failed": [failed], "result": [_SERIALIZER.dumps(result)]}
+    return pa.table(row)
+
+
+def _results(frame: DataFrame) -> dict[int, Any]:
+    """The results of tasks by number. Raises the error of the first one that failed."""
+    told = frame.toArrow().sort_by("number").to_pydict()
+    found = {}
+    for number, failed, result in zip(*told.values(), strict=True):
+        found[number] = _SERIALIZER.loads(result)
+        if failed:
+            raise found[number]
+    return found
+
+
+def _each(spark: SparkSession, number: int) -> DataFrame:
+    """A DataFrame of the numbers below one, each in a partition of its own."""
+    return spark.range(0, number, 1, number)
+
+
+def _answers(answer: Callable[[int], Any], batches: Batches) -> Batches:
+    for block in batches:
+        for number in block.column(0).to_pylist():
+            yield from answer(number).to_batches()
+
+
+def _name_of_rows(frame: DataFrame, plan: ShardPlan) -> str:
+    """The column that names the rows of a DataFrame for a plan, once it can be built at all."""
+    if plan.starts is not None:
+        raise InvalidBatch(
+            "the plan is by rows, and rows of a DataFrame have no order",
+            remedy='make the plan with plan_shards(rows, shards, by="prefix", options=...)',
+        )
+    name = "key" if plan.options.keyed else "id"
+    missing = [column for column in (FINGERPRINT, name) if column not in frame.columns]
+    if missing:
+        raise InvalidBatch(
+            f"the DataFrame has no column {missing[0]!r}, but {', '.join(frame.columns)}",
+            remedy="rename the column, or make it with with_fingerprints", found=frame.columns,
+            expected=missing[0],
+        )
+    return name
+
+
+def _batch(table: Any, name: str) -> Batch:
+    rows = _rows(table.column(FINGERPRINT))
+    if name == "key":
+        return Batch(rows, keys=table.column(name).to_pylist())
+    return Batch(rows, ids=np.asarray(table.column(name), np.int64).view(np.uint64))
+
+
+def _rows(column: Any) -> U64:
+    """Fingerprints of a column, uint64 (n, W)."""
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_list(whole.type):
+        values: I64 = np.asarray(whole.flatten(), np.int64)
+        return values.view(np.uint64).reshape(len(whole), -1) if len(whole) else np.empty(
+            (0, 1), np.uint64
+        )
+    return np.asarray(whole, np.int64).view(np.uint64).reshape(-1, 1)
+
+
+def _column(rows: U64, missing: Any) -> Any:
+    """A column of fingerprints, null where they are missing."""
+    values = rows.view(np.int64)
+    if rows.shape[1] == 1:
+        return pa.array(values[:, 0], mask=missing)
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(values.reshape(-1)), mask=pa.array(missing)
+    )
