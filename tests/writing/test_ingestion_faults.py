@@ -34,6 +34,7 @@ from disk_steps import (
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFull
+from simindex.planning.question import Question
 from simindex.writing import recent
 
 pytestmark = [
@@ -419,7 +420,7 @@ def test_row_that_was_interrupted_as_it_joined_leaves_nothing_to_the_next(
         with pytest.raises(KeyboardInterrupt):
             waiting.add(Batch(np.array([1], np.uint64), keys=["lost"]), 0, None)
     waiting.add(Batch(np.array([2], np.uint64), keys=["kept"]), 0, None)
-    found = waiting.nearest(np.array([[2]], np.uint64), 0)
+    found = waiting.nearest(Batch(np.array([2], np.uint64)), Question(h=0))
     assert found is not None
     assert found.key == "kept"
     assert waiting.portion()[0].keys == ["kept"]

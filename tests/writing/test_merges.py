@@ -942,7 +942,8 @@ def blocks(self):
     print("merging", flush=True)
     while True:
         time.sleep(0.001)
-        yield np.empty((0, 1), np.uint64), np.empty(0, np.uint64), None
+        none = np.empty(0, np.uint64)
+        yield compaction.Block(none.reshape(0, 1), none, None, None, None)
 compaction.MergedRows.blocks = blocks
 index = simindex.open(sys.argv[1], "c", options=IndexOptions(batch_rows=32, min_merge=2))
 for first in range(0, 8, 4):
