@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import chdir
 
 import pytest
 
@@ -12,12 +13,17 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cluster() -> Iterator[None]:
-    """Two processors; workers end with the tests."""
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Two processors; workers end with the tests.
+
+    Workers look for modules first where the program was when it joined: not in the sources, which
+    have no kernels.
+    """
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
-    ray.init(
-        num_cpus=2, include_dashboard=False, object_store_memory=150 * 2**20, log_to_driver=False,
-        logging_level="ERROR",
-    )
+    with chdir(tmp_path_factory.mktemp("cluster")):
+        ray.init(
+            num_cpus=2, include_dashboard=False, object_store_memory=150 * 2**20,
+            log_to_driver=False, logging_level="ERROR",
+        )
     yield
     ray.shutdown()
