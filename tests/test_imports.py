@@ -153,6 +153,7 @@ def test_dir_has_all_names_before_they_are_used() -> None:
     assert printed(code) == "True\n"
 
 
+@pytest.mark.slow
 def test_help_of_the_package_shows_all_names() -> None:
     shown = printed("import simindex; help(simindex)")
     assert "class Index(" in shown and "rotation_pairs(" in shown

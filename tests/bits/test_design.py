@@ -108,6 +108,7 @@ def test_a_permutation_is_undone_and_keeps_distances(design, data):
 
 
 @given(design=designs())
+@pytest.mark.slow
 def test_table_0_is_the_rows_themselves(design):
     assert columns_of(design, 0) == list(range(design.bits))
     assert design.moves(0)[:, 2].sum() == design.bits

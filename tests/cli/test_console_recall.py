@@ -91,6 +91,7 @@ def test_tune_refuses_what_cannot_be_before_it_measures(
     assert words in run("tune", built, *arguments, code=2).stderr
 
 
+@pytest.mark.slow
 def test_query_tells_the_recall_it_measured(
     run: Run, built: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

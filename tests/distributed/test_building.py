@@ -93,6 +93,7 @@ class Stopping:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_killed_task_leaves_nothing_for_the_second_run(tmp_path: Path) -> None:
     code = (
         f"import sys; sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]}"

@@ -154,6 +154,7 @@ def test_more_candidates_than_memory_holds_are_compared_in_windows(
 
 
 @pytest.mark.parametrize("sketch_bits", [0, BITS])
+@pytest.mark.slow
 def test_a_batch_is_matched_within_itself_and_the_index(
     index_path: Path, rows: tuple[Any, Any], sketch_bits: int
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_batch_is_matched_within_itself_and_the_index(
 
 @pytest.mark.parametrize("commit", [False, True], ids=["waiting", "committed"])
 @pytest.mark.parametrize("sketch_bits", [0, BITS])
+@pytest.mark.slow
 def test_one_document_at_a_time_is_compared_with_all_before_it(
     index_path: Path, rows: tuple[Any, Any], sketch_bits: int, commit: bool
 ) -> None:

@@ -94,6 +94,7 @@ def all_gone(processes: set[int]) -> bool:
 
 
 @pytest.mark.parametrize("group_bytes", [1, 1 << 18])
+@pytest.mark.slow
 def test_texts_and_bad_records_are_those_of_one_process(
     tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch, group_bytes: int
 ) -> None:
@@ -135,6 +136,7 @@ def test_names_are_made_in_the_order_of_records(
     assert [one.key.rpartition(":")[2] for one in beside[0]] == [str(n) for n in range(1, 61)]
 
 
+@pytest.mark.slow
 def test_the_first_bad_record_is_raised_after_what_is_before_it(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "pages", [page(f"words {number}") for number in range(9)])
     (folder / "0005a.txt").write_bytes(b"\xff no text")

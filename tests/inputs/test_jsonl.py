@@ -174,6 +174,7 @@ VALUES = st.recursive(
     ),
     st.sampled_from([None, "n", "doc.id"]),
 )
+@pytest.mark.slow
 def test_the_fast_reader_finds_what_the_other_one_finds(
     given_lines: list[bytes], id_field: str | None
 ) -> None:

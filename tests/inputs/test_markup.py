@@ -37,6 +37,7 @@ def test_the_main_text_is_read(tmp_path: Path, take: Take, name: str) -> None:
     assert not any(part in text for part in ("<p>", "News", "var x", "Copyright"))
 
 
+@pytest.mark.slow
 def test_trafilatura_can_be_asked_for(tmp_path: Path, take: Take) -> None:
     text = text_in(tmp_path / "a.html", take, PAGE, html="trafilatura")
     assert SENTENCE in text and "News" not in text

@@ -92,6 +92,7 @@ def test_a_truncated_file_is_a_bad_record_and_the_next_file_is_read(
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.slow
 def test_damage_is_a_bad_record_and_never_another_text(
     tmp_path: Path, take: Take, texts: list[str], suffix: str
 ) -> None:
@@ -260,6 +261,7 @@ class Steps(io.RawIOBase):
 
 
 @given(st.lists(st.text("ab\n\r", max_size=12).map(str.encode)), st.integers(1, 8), st.booleans())
+@pytest.mark.slow
 def test_lines_are_the_same_in_whatever_steps_they_come(
     steps: list[bytes], limit: int, breaks: bool
 ) -> None:

@@ -264,6 +264,7 @@ def test_bytes_between_records_are_a_bad_record(tmp_path: Path, take: Take, junk
     assert len(bad) == 1 and bad[0].startswith("a.wet:3: no record begins")
 
 
+@pytest.mark.slow
 def test_every_flip_of_a_bit_of_a_header_is_told_or_changes_no_text(
     tmp_path: Path, take: Take
 ) -> None:

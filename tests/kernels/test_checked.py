@@ -63,6 +63,7 @@ def test_a_checked_table_answers_as_its_arrays_do(level: int, words: int, first:
         assert wanted[3:] == got[4:]
 
 
+@pytest.mark.slow
 def test_a_checked_table_keeps_its_arrays_alive() -> None:
     of = case()
     table = _native.CheckedTable(of.pop("rows"), of.pop("directory"), BITS, of.pop("ids"))

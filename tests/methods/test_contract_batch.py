@@ -138,6 +138,7 @@ def test_a_batch_has_the_same_bytes_for_every_thread_count_and_limit(
                 assert columns(found) == columns(expected)
 
 
+@pytest.mark.slow
 def test_first_finds_a_match_for_each_query_that_all_finds_one_for(stored: Case) -> None:
     ask: Any = {"h": 3, "recall": 0.9, "method": "psm", "memory_limit": ROOMY}
     every = stored.index.query(stored.batch(), **ask)

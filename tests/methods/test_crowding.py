@@ -34,6 +34,7 @@ def sharing(rng: np.random.Generator, bits: int, rows: int = ROWS) -> oracle.U64
     seed=st.integers(0, 99), bits=st.integers(8, 30), header_bits=st.integers(4, 12),
     narrower=st.integers(0, 3),
 )
+@pytest.mark.slow
 def test_rows_near_are_those_that_the_directory_leads_to(
     seed: int, bits: int, header_bits: int, narrower: int
 ) -> None:

@@ -15,6 +15,7 @@ SCAN = TopTablePlan("scan", True, 0.0)
 
 @pytest.mark.parametrize("words", [1, 2, 16, 64])
 @pytest.mark.parametrize("deleted", [False, True])
+@pytest.mark.slow
 def test_the_nearest_documents_of_a_table(words: int, deleted: bool) -> None:
     rng = np.random.default_rng(words)
     rows = oracle.skewed(rng, 900, words, templates=40)

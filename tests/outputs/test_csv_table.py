@@ -56,6 +56,7 @@ CELLS = st.text(st.characters(codec="utf-8") | st.sampled_from(',"\r\n\0 ;\t'), 
 
 
 @given(st.lists(st.tuples(CELLS, st.integers(0, 2**64 - 1), CELLS, st.integers(0, 64))))
+@pytest.mark.slow
 def test_python_reads_the_same_back(rows: list[tuple[str, int, str, int]]) -> None:
     bytes_keys = [(query, id_, key.encode(), distance) for query, id_, key, distance in rows]
     table = list(csv.reader(io.StringIO(written(bytes_keys), newline="")))

@@ -95,6 +95,7 @@ def test_replicas_divide_machines_into_groups() -> None:
     assert scan[1].queries_s == pytest.approx(scan[0].queries_s, rel=0.01)
 
 
+@pytest.mark.slow
 def test_more_machines_sweep_no_slower() -> None:
     for recall in (1.0, 0.95):
         found = [

@@ -123,6 +123,7 @@ def test_beyond_the_limit_counts_are_short_by_no_more_than_is_said(shards, max_f
 
 @pytest.mark.usefixtures("soon_settled")
 @given(one=documents, other=documents, limits=st.tuples(*2 * [st.integers(1, 9)]))
+@pytest.mark.slow
 def test_the_order_of_a_merge_makes_no_difference(one, other, limits):
     a = added(DocumentFrequencies("s", max_features=limits[0]), one)
     b = added(DocumentFrequencies("s", max_features=limits[1]), other)

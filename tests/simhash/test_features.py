@@ -386,6 +386,7 @@ def test_texts_of_nothing_are_counted_and_skipped(texts):
         assert recipe.document_frequencies(texts).documents == len(texts)
 
 
+@pytest.mark.slow
 def test_a_column_is_not_needed_after_the_call():
     column = pa.array(TEXTS)
     batch = Recipe().batch(column)

@@ -263,6 +263,7 @@ def shown(batch) -> tuple:
 @pytest.mark.parametrize("stop_words", [(), ("the",)], ids=["kernels", "words"])
 @pytest.mark.parametrize("projection", PROJECTIONS)
 @pytest.mark.parametrize("weighting", ["tf", "sublinear-tfidf"])
+@pytest.mark.slow
 def test_neither_threads_nor_kind_nor_portions_show(
     monkeypatch, weighting, projection, stop_words
 ):

@@ -108,6 +108,7 @@ counted_steps = st.lists(
 
 @settings(max_examples=200)
 @given(found=counted_steps, level=st.sampled_from(range(len(LEVELS))), light=st.integers(0, 5000))
+@pytest.mark.slow
 def test_a_balanced_idf_is_as_defined(found, level, light):
     """By the kernels and for people; a step below 1, which no learned table has, stays as it is."""
     hashes = [oracle.drawn(7, 2 * i + 1) for i in range(len(found) + 1)]
@@ -136,6 +137,7 @@ def test_a_balanced_idf_is_as_defined(found, level, light):
     others=st.lists(st.integers(4096, 60_000), max_size=80),
     few=st.lists(st.integers(4096, 60_000), max_size=23),
 )
+@pytest.mark.slow
 def test_texts_of_a_common_language_and_short_texts_keep_their_idf(common, others, few):
     """If half of the documents have a third of the words, or if a text has fewer than 24 words.
 

@@ -182,6 +182,7 @@ def test_a_recipe_with_a_method_is_pickled_by_name():
     assert again.using(jieba.lcut).tokenizer == jieba.lcut
 
 
+@pytest.mark.slow
 def test_stop_words_of_languages_whose_words_are_pairs_want_a_tokenizer():
     for language in ("ja", "th", "zh"):
         with pytest.raises(InvalidOption, match="together with a tokenizer"):

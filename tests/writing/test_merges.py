@@ -869,6 +869,7 @@ def test_interrupt_while_merges_are_waited_for(
         assert ids_of(again) == list(range(8))
 
 
+@pytest.mark.slow
 def test_dropped_handle_gives_the_lock_back(index_path: Path, gate: Gate) -> None:
     """No thread keeps a handle alive that nobody holds."""
     index = simindex.open(index_path, "c", options=OPTIONS)
@@ -1177,6 +1178,7 @@ def test_merge_that_is_given_up_as_it_ends_leaves_no_file(
         assert ids_of(reader) == list(range(8))
 
 
+@pytest.mark.slow
 def test_merge_that_failed_is_let_go_with_the_maps_of_its_inputs(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

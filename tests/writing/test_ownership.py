@@ -156,6 +156,7 @@ def test_a_read_only_directory_can_be_read_and_nothing_is_made(
 
 
 @pytest.mark.parametrize("lock_file", ["with lock.mdb", "without lock.mdb"])
+@pytest.mark.slow
 def test_a_read_only_file_system_can_be_read(
     lock_file: str, filled: Path, tree: TreeOf
 ) -> None:

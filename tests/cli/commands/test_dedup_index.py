@@ -442,6 +442,7 @@ def test_a_line_that_is_piped_twice_loses_to_itself_by_name(run: Run, objects: A
     assert marked["near_duplicate_of"] == {"key": kept, "distance": 0}
 
 
+@pytest.mark.slow
 def test_an_index_with_sketches_takes_documents(run: Run, write_jsonl: Any) -> None:
     """Those that it has already, too, and those of several chunks in one batch."""
     recipe = simindex.Recipe(sketch_bits=128)

@@ -74,6 +74,7 @@ def stored(catalog: Catalog, database: str, key: bytes) -> bytes:
 
 
 @given(head=HEADS)
+@pytest.mark.slow
 def test_head_decodes_to_what_was_encoded(head: Head) -> None:
     assert Head.decode(head.encode()) == head
 

@@ -53,6 +53,7 @@ def test_reader_becomes_a_neighbour_of_a_later_writer(filled: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.slow
 def test_handles_close_in_any_order(filled: Path, order: tuple[int, ...]) -> None:
     handles = [simindex.open(filled), simindex.open(filled, "w"), simindex.open(filled)]
     for count, place in enumerate(order):
@@ -64,6 +65,7 @@ def test_handles_close_in_any_order(filled: Path, order: tuple[int, ...]) -> Non
             len(handles[place])
 
 
+@pytest.mark.slow
 def test_second_writer_of_a_process_is_refused_and_leaves_the_first_alone(filled: Path) -> None:
     with simindex.open(filled, "w") as writer:
         with pytest.raises(IndexLocked, match=str(os.getpid())) as caught:
@@ -76,6 +78,7 @@ def test_second_writer_of_a_process_is_refused_and_leaves_the_first_alone(filled
         assert len(writer) == 60
 
 
+@pytest.mark.slow
 def test_threads_open_and_close_side_by_side(filled: Path) -> None:
     errors: list[BaseException] = []
 
@@ -96,6 +99,7 @@ def test_threads_open_and_close_side_by_side(filled: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["r", "w"])
+@pytest.mark.slow
 def test_child_of_a_fork_is_told_and_can_open_its_own(filled: Path, mode: str) -> None:
     index = simindex.open(filled, mode)  # type: ignore[arg-type]
 
@@ -137,6 +141,7 @@ def test_child_does_not_keep_the_writers_lock_alive(filled: Path) -> None:
         os.waitpid(pid, 0)
 
 
+@pytest.mark.slow
 def test_child_can_write_once_the_parent_has_closed(filled: Path) -> None:
     simindex.open(filled, "w").close()
 
@@ -158,6 +163,7 @@ def test_children_leave_no_readers_behind(filled: Path) -> None:
         assert reader._handle.environment._env.readers().count("\n") <= 2
 
 
+@pytest.mark.slow
 def test_handle_pickles_as_a_reader_of_its_path(filled: Path) -> None:
     with simindex.open(filled, "w") as writer:
         copy = pickle.loads(pickle.dumps(writer))  # noqa: S301

@@ -58,6 +58,7 @@ def test_existing_lock_file_is_never_opened(filled: Path, monkeypatch: pytest.Mo
     assert "LOCK" in opened
 
 
+@pytest.mark.slow
 def test_a_catalog_that_other_code_has_open_is_no_damage(filled: Path) -> None:
     """`repair` refuses, too: it would replace a catalog that is whole."""
     calls = (

@@ -107,6 +107,7 @@ def test_missing_and_linked_catalogs_are_damage(filled: Path, tmp_path: Path) ->
         simindex.open(filled)
 
 
+@pytest.mark.slow
 def test_catalog_of_something_else_is_damage(filled: Path) -> None:
     data = filled / "catalog" / "data.mdb"
     data.write_bytes(b"not a database, but long enough. " * 1000)

@@ -111,6 +111,7 @@ def test_dead_rows_are_those_of_a_list(
 @given(
     runs=RUNS, rows=ROWS, horizon=HORIZONS, times=TIMES, expired=EXPIRED, data=st.data()
 )
+@pytest.mark.slow
 def test_alive_rows_of_a_slice_are_counted_from_its_start(
     runs: list[list[Triple]], rows: list[Key], horizon: int, times: list[int] | None, expired: int,
     data: st.DataObject,

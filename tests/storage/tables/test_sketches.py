@@ -107,6 +107,7 @@ def test_the_file_has_the_sketches_in_the_order_of_its_rows(filled: Path) -> Non
 
 
 @pytest.mark.parametrize("times", [False, True], ids=["plain", "times"])
+@pytest.mark.slow
 def test_rows_keep_their_sketches_through_all_that_changes_an_index(
     index_path: Path, rng: np.random.Generator, keyed: bool, times: bool
 ) -> None:
@@ -292,6 +293,7 @@ def test_repair_gives_up_rows_whose_sketch_is_damaged(filled: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", ["catalog", "header", "description"])
+@pytest.mark.slow
 def test_repair_recovers_sketches(filled: Path, gone: str) -> None:
     pending = set(range(1 << 40, (1 << 40) + 10))
     if gone == "catalog":
