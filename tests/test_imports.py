@@ -181,6 +181,7 @@ def test_values_are_pickled_where_nothing_was_used_before() -> None:
     assert printed(f"import pickle; print(pickle.loads({data})[0].distance)") == "2\n"
 
 
+@pytest.mark.slow
 def test_threads_that_ask_at_once_get_the_same() -> None:
     code = (
         "import threading, simindex\n"

@@ -68,6 +68,7 @@ def test_nothing_is_taken_for_a_file_but_a_file(
     assert all(path.is_symlink() for path in target.iterdir())
 
 
+@pytest.mark.slow
 def test_copies_are_whole(segments: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "system", NoLinks())
     monkeypatch.setattr("simindex.backup.files.COPY_BYTES", 5000)

@@ -115,6 +115,7 @@ def test_table_0_is_the_rows_themselves(design):
 
 
 @given(design=designs(), data=st.data())
+@pytest.mark.slow
 def test_a_header_is_the_chosen_blocks_in_order_and_the_rest_follows_in_order(design, data):
     table = data.draw(st.integers(0, design.tables - 1))
     columns = columns_of(design, table)

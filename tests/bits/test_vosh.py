@@ -75,6 +75,7 @@ def test_figure_2_of_the_paper():
 
 
 @pytest.mark.parametrize(("bits", "h", "k"), [(14, 3, 16), (8, 3, 40), (10, 4, 12), (5, 5, 31)])
+@pytest.mark.slow
 def test_candidates_are_the_sets_dominated_by_fewer_than_k(bits, h, k):
     """Dominance by definition: some one-to-one matching onto ranks that are not smaller."""
 

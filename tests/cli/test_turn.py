@@ -95,6 +95,7 @@ def test_the_wait_ends_with_the_usual_error(
 
 
 @pytest.mark.parametrize("quiet", [False, True])
+@pytest.mark.slow
 def test_it_is_said_once_after_a_second(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     quiet: bool,

@@ -137,6 +137,7 @@ def test_the_nearest_come_first_and_names_are_texts() -> None:
         assert index.get_near_dups(Simhash(0b1)) == ["a", "b", "1"]
 
 
+@pytest.mark.slow
 def test_what_is_dropped_is_stored_and_what_is_temporary_goes(tmp_path: Path) -> None:
     index = SimhashIndex([("a", Simhash(5))], path=tmp_path / "i.sim")
     del index

@@ -163,6 +163,7 @@ def test_any_executor_runs_the_tasks(tmp_path: Path, pool: Callable[[], Any]) ->
 
 
 @pytest.mark.parametrize("by", BY)
+@pytest.mark.slow
 def test_a_collection_grows_and_splits_without_changing_answers(tmp_path: Path, by: Any) -> None:
     fingerprints = families(10, 240)
     made = Shards.build(tmp_path / "s", simindex.Batch(fingerprints[:120]), 2, by=by)

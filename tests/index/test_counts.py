@@ -45,6 +45,7 @@ def test_nothing_is_lost_between_threads() -> None:
     assert tally.seconds == number / 2
 
 
+@pytest.mark.slow
 def test_calls_of_threads_are_counted(tmp_path: Path) -> None:
     with simindex.open(tmp_path / "i.sim", "n") as index:
         index.append(np.zeros(3, np.uint64))

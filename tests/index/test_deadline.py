@@ -51,6 +51,7 @@ def test_without_a_time_only_calls_commit(index_path: Path) -> None:
         assert looking() == []
 
 
+@pytest.mark.slow
 def test_what_append_has_buffered_waits_for_its_own_commit(index_path: Path) -> None:
     """A time that has passed with a commit concerns nothing that came later."""
     with simindex.open(index_path, "n") as index:
@@ -63,6 +64,7 @@ def test_what_append_has_buffered_waits_for_its_own_commit(index_path: Path) -> 
     assert len(simindex.open(index_path)) == 1
 
 
+@pytest.mark.slow
 def test_a_closed_or_dropped_handle_is_not_waited_for(index_path: Path) -> None:
     assert happens(lambda: looking() == [])
     index = simindex.open(index_path, "n")
@@ -123,6 +125,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_row_outlives_a_kill_once_its_time_has_come(index_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(index_path)], stdout=subprocess.PIPE, text=True

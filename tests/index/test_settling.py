@@ -169,6 +169,7 @@ def test_nothing_is_merged_where_commits_shall_not_merge(index_path: Path, soon:
         assert sizes(index) == [12]
 
 
+@pytest.mark.slow
 def test_idle_writer_gives_up_on_a_full_disk_until_the_next_commit(
     index: simindex.Index, index_path: Path, soon: None, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -199,6 +200,7 @@ def test_idle_writer_gives_up_on_a_full_disk_until_the_next_commit(
 
 
 @pytest.mark.parametrize("end", ["close", "drop", "exception"])
+@pytest.mark.slow
 def test_other_ends_give_the_merge_of_an_idle_writer_up(
     index_path: Path, gate: Gate, soon: None, end: str
 ) -> None:

@@ -280,6 +280,7 @@ def interrupted_at(event: int) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("contended", [False, True])
+@pytest.mark.slow
 def test_an_interrupt_at_any_line_keeps_no_thread_waiting(
     monkeypatch: pytest.MonkeyPatch, contended: bool
 ) -> None:

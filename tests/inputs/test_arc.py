@@ -128,6 +128,7 @@ def test_the_line_feed_behind_a_record_may_be_missing(tmp_path: Path, take: Take
     assert texts(tmp_path / "a.arc", HEAD + whole[:-1], take) == (TEXTS, [])
 
 
+@pytest.mark.slow
 def test_headers_of_http_without_end_are_refused(tmp_path: Path, take: Take) -> None:
     block = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 100_000 + b"\r\n<p>A page."
     one = b"http://a/ 1.2.3.4 20260131235958 text/html %d\n%s\n" % (len(block), block)

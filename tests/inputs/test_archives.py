@@ -190,6 +190,7 @@ def test_brackets_of_wget_are_no_part_of_an_address(tmp_path: Path, take: Take) 
 
 
 @pytest.mark.parametrize("form", ["plain", "gzipped"])
+@pytest.mark.slow
 def test_every_cut_gives_whole_documents_and_is_told_of(
     tmp_path: Path, take: Take, form: str
 ) -> None:

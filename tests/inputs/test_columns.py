@@ -153,6 +153,7 @@ def test_what_is_compressed_as_a_whole_is_refused(tmp_path: Path, take: Take) ->
 
 
 @pytest.mark.parametrize("name", FORMS)
+@pytest.mark.slow
 def test_damage_is_an_error_or_leaves_rows_as_they_are(
     tmp_path: Path, take: Take, name: str
 ) -> None:

@@ -226,6 +226,7 @@ def test_a_folder_can_be_left_out(tree: Path, take: Take) -> None:
     assert len(keys(outcome)) == 5
 
 
+@pytest.mark.slow
 def test_a_very_deep_folder_is_walked(tmp_path: Path, take: Take) -> None:
     depth = 1200
     here = os.open(tmp_path, os.O_RDONLY)

@@ -51,6 +51,7 @@ def test_markup_can_be_kept(tmp_path: Path, take: Take) -> None:
 
 
 @pytest.mark.parametrize("html", EXTRACTORS)
+@pytest.mark.slow
 def test_a_page_without_an_article_gives_what_it_shows(
     tmp_path: Path, take: Take, html: str
 ) -> None:

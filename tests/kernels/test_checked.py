@@ -73,6 +73,7 @@ def test_a_checked_table_keeps_its_arrays_alive() -> None:
     assert found[3].max() < 3000
 
 
+@pytest.mark.slow
 def test_found_columns_outlive_the_search() -> None:
     of = case()
     table = _native.CheckedTable(of["rows"], of["directory"], BITS, of["ids"])

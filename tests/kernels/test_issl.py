@@ -278,6 +278,7 @@ def test_a_million_equal_rows_are_each_found_once():
     assert _native.slices_within(slices, rows[:3], 3, 0, True)[1].tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_most_near_rows_of_clusters_are_found():
     """Rows and queries differ from 400 centres in 10 to 25 % of 1,024 bits."""
     rng = np.random.default_rng(6)

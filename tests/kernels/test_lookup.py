@@ -75,6 +75,7 @@ def agree(rows: U64, queries: U64, flips: U64, header_bits: int) -> None:
 @example(stored=[0, TOP], repeats=4, asked=[0, TOP], flips=[0, TOP], header_bits=0)
 @example(stored=[5], repeats=4, asked=[5, 4, 6], flips=[0, 1], header_bits=64)
 @quick
+@pytest.mark.slow
 def test_buckets_are_those_of_searchsorted(
     stored: list[int], repeats: int, asked: list[int], flips: list[int], header_bits: int
 ) -> None:
@@ -122,6 +123,7 @@ def test_buckets_of_every_shape_of_rows(shape: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("width", [2, 3, 64])
+@pytest.mark.slow
 def test_wide_rows_are_looked_up_by_their_first_word(width: int) -> None:
     rng = np.random.default_rng(width)
     rows = oracle.skewed(rng, 900, width, templates=20)

@@ -114,6 +114,7 @@ def test_rows_that_differ_in_as_many_bytes_as_bits_are_found(
     m=st.sampled_from([1, 3, 50, 400]), shift=st.integers(0, 7),
     level=st.integers(0, len(LEVELS) - 1),
 )
+@pytest.mark.slow
 def test_long_and_short_buckets_anywhere_in_a_line(
     seed: int, h: int, header_bits: int, n: int, m: int, shift: int, level: int
 ) -> None:

@@ -90,6 +90,7 @@ def test_blocks_and_threads_change_nothing(width: int, block_rows: int) -> None:
     shape=st.sampled_from(SHAPES), seed=st.integers(0, 99), block_rows=st.integers(1, 700),
     data=st.data(),
 )
+@pytest.mark.slow
 def test_some_slices_are_those_of_all(
     n: int, words: int, width: int, shape: str, seed: int, block_rows: int, data: Any
 ) -> None:

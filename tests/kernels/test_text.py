@@ -233,6 +233,7 @@ number = st.integers(0, 90) | st.sampled_from([2**63 - 1, 2**63, 2**64 - 1, 2**6
     spans=st.lists(st.tuples(number, number), max_size=4),
     offsets=st.lists(any_offset, min_size=1, max_size=4),
 )
+@pytest.mark.slow
 def test_any_units_are_read_or_refused(size, spans, offsets):
     data = np.frombuffer(os.urandom(size), dtype=np.uint8)
     starts = np.array([a for a, _ in spans], dtype=np.uint64)
@@ -254,6 +255,7 @@ def test_any_units_are_read_or_refused(size, spans, offsets):
     values=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), min_size=32, max_size=32),
     asked=st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=9),
 )
+@pytest.mark.slow
 def test_any_buckets_are_survived(values, asked):
     """Full ones, too, in which a look-up finds no free place."""
     buckets = np.array(values, dtype=np.uint64).reshape(4, 8)

@@ -176,6 +176,7 @@ def test_a_later_row_of_a_document_may_be_nearer(m: int, level: int) -> None:
         )
 
 
+@pytest.mark.slow
 def test_queries_that_pass_over_the_rows_in_parts() -> None:
     rng = np.random.default_rng(8)
     rows, queries = clustered(rng, 700, 4100, 1)

@@ -157,6 +157,7 @@ def test_inconsistent_plans_are_refused():
     refused(8, np.full_like(p.select_network, 35))
 
 
+@pytest.mark.slow
 def test_random_plans_agree_with_the_reference():
     rng = random.Random(11)
     table, step = cost_table(64, 0.05, 0.4)

@@ -74,6 +74,7 @@ def test_all_rows_reranked_give_the_true_top(
 @pytest.mark.parametrize(
     ("bits", "structure", "h"), [(64, "issl", 7), (256, "issl", 30), (1024, "issl", 127)]
 )
+@pytest.mark.slow
 def test_rows_within_h_are_those_of_a_scan(
     index_path: Path, bits: int, structure: str, h: int
 ) -> None:

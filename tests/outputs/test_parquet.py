@@ -124,6 +124,7 @@ def test_what_ends_early_is_no_parquet_file(error: type[BaseException]) -> None:
     assert b"PAR1" not in bytes(stream.bytes[4:])
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_writer_is_made_leaves_no_parquet_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_star_does_not_glue_a_chain() -> None:
 
 
 @given(seed=st.integers(0, 2**32), h=st.integers(0, 5))
+@pytest.mark.slow
 def test_every_member_of_a_star_is_within_h_and_no_two_centres_are(seed: int, h: int) -> None:
     rows = some_rows(np.random.default_rng(seed), 150, 1, "families")
     found = simindex.find_clusters(rows, h=h, mode="star")
@@ -198,6 +199,7 @@ def test_every_member_of_a_star_is_within_h_and_no_two_centres_are(seed: int, h:
 
 
 @pytest.mark.parametrize("mode", ["components", "star"])
+@pytest.mark.slow
 def test_a_million_equal_rows_are_one_cluster(mode: str) -> None:
     rows = np.full(1_000_000, 99, np.uint64)
     rows[::2] = 98

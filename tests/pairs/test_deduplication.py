@@ -52,6 +52,7 @@ def buffers(words: int) -> st.SearchStrategy[list[list[int]]]:
     st.data(), st.sampled_from([1, 2]), st.sampled_from([0, 1, 3, 5, 40, 500]),
     st.sampled_from([1, 3, 2048]),
 )
+@pytest.mark.slow
 def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
     data: st.DataObject, words: int, h: int, block: int
 ) -> None:
@@ -73,6 +74,7 @@ def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
     st.data(), st.sampled_from([1, 2]), st.sampled_from([0, 1, 3, 5, 40, 500]),
     st.sampled_from([1, 3, 2048]),
 )
+@pytest.mark.slow
 def test_any_neighbour_is_another_row_within_h(
     data: st.DataObject, words: int, h: int, block: int
 ) -> None:

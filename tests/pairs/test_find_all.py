@@ -94,6 +94,7 @@ def test_find_all_agrees_with_brute_force(data: st.DataObject) -> None:
 
 
 @given(st.data())
+@pytest.mark.slow
 def test_collapsed_pairs_stand_for_all(data: st.DataObject) -> None:
     words = data.draw(st.sampled_from([1, 1, 2]))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -270,6 +271,7 @@ def test_rows_of_any_layout_are_taken(rng: np.random.Generator) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_search_soon(rng: np.random.Generator) -> None:
     rows = oracle.uniform(rng, 300_000)
     main = threading.main_thread().ident

@@ -165,6 +165,7 @@ def test_counted_flips_find_the_share_of_pairs_that_brute_force_counts(
         assert share(flips - 1, 1) < target
 
 
+@pytest.mark.slow
 def test_flips_that_count_grow_with_recall() -> None:
     found = counted(400)
     for header_bits in (6, 10, 14):
@@ -304,6 +305,7 @@ def test_empty_index_is_calibrated_provisionally(index_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [1, 100, 5000])
 @pytest.mark.parametrize("h", [0, 1, 3, 20, 64])
+@pytest.mark.slow
 def test_exact_plan_is_exact_and_no_dearer_than_a_scan(rows: int, h: int) -> None:
     rng = np.random.default_rng(rows)
     fingerprints = rng.integers(0, 2**64, (rows, 1), dtype=np.uint64)

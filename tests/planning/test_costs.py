@@ -202,6 +202,7 @@ def test_slice_lists_take_lists_scores_and_rows_compared() -> None:
 
 
 @pytest.mark.parametrize("equal", [0, 1500])
+@pytest.mark.slow
 def test_lists_are_counted_as_rows_of_the_table_find_them(index_path: Path, equal: int) -> None:
     """Rows that crowd make lists long, and it is those lists that are asked for."""
     rng = np.random.default_rng(equal)

@@ -36,6 +36,7 @@ def of(found: list[FleetForecast], method: str) -> FleetForecast:
     return one
 
 
+@pytest.mark.slow
 def test_a_machine_with_a_core_sweeps_as_an_index_does() -> None:
     """The planner's own prediction, of memory and of the disk."""
     for memory in (64 << 30, 1):

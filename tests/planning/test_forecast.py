@@ -210,6 +210,7 @@ def test_more_rows_than_a_segment_holds_take_several() -> None:
     assert one.queries_s > 5 * many.queries_s
 
 
+@pytest.mark.slow
 def test_nothing_fits_says_the_least_that_would() -> None:
     with pytest.raises(InvalidOption, match="needs the least, 8,000,000,000 bytes") as caught:
         forecast(10**9, memory_bytes=10**9)

@@ -28,6 +28,7 @@ def unlearned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, oracle.F3
 
 
 @pytest.mark.parametrize("kind", oracle.KINDS)
+@pytest.mark.slow
 def test_assumed_recall_holds(unlearned: tuple[Path, oracle.F32], kind: str) -> None:
     """With fixed seeds; below the bound by chance less than once in a thousand times."""
     path, weights = unlearned

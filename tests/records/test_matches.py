@@ -30,6 +30,7 @@ def matches(keyed: bool, fetched: list[Any] | None = None) -> Matches:
 
 @pytest.mark.parametrize("keyed", [True, False])
 @given(some=st.slices(9), then=st.slices(9), place=st.integers(-12, 12))
+@pytest.mark.slow
 def test_places_and_slices_are_those_of_the_list(
     keyed: bool, some: slice, then: slice, place: int
 ) -> None:

@@ -100,6 +100,7 @@ def test_a_certain_catalog_takes_the_files_it_names(tmp_path: Path, files: str) 
     listed=st.dictionaries(st.text(max_size=3), st.integers(1, 9), max_size=6), data=st.data(),
     newest=st.integers(1, 9),
 )
+@pytest.mark.slow
 def test_files_that_count_are_named_or_followed(
     listed: dict[str, int], data: st.DataObject, newest: int
 ) -> None:

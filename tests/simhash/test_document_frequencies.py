@@ -305,6 +305,7 @@ def small_reserve(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_reserve")
+@pytest.mark.slow
 def test_adding_takes_at_most_32_bytes_a_feature():
     peak = peak_of(lambda: filled(1))
     assert 20 * MAX_FEATURES < peak <= 32 * MAX_FEATURES

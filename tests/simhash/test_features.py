@@ -487,6 +487,7 @@ def test_bytes_that_are_no_utf8_are_refused_where_python_refuses_them(bad, words
 
 @settings(max_examples=300)
 @given(data=st.binary(max_size=12) | st.lists(st.sampled_from(BAD_UTF8)).map(b"".join))
+@pytest.mark.slow
 def test_any_bytes_are_read_or_refused_as_python_does(data):
     try:
         text = data.decode("utf-8")

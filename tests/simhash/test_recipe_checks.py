@@ -27,6 +27,7 @@ from simindex.simhash.recipe import Recipe
         ("stop_words", [f"w{i}" for i in range(200_000)]),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_an_option_out_of_range_is_refused_by_name(option, wrong):
     with pytest.raises(InvalidOption, match=option) as caught:
         Recipe(**{option: wrong})

@@ -54,6 +54,7 @@ weights_ = st.floats(0, 1e30) | st.sampled_from([0.0, 1.0, 1 / 3, 1e-300, 5e-324
     projection=st.sampled_from(oracle.PROJECTIONS),
     bits=st.sampled_from([64, 192]),
 )
+@pytest.mark.slow
 def test_given_weights_are_added_in_their_order(documents, projection, bits):
     recipe = Recipe(bits, weighting="given", projection=projection)
     flat = [pair for document in documents for pair in document]

@@ -172,6 +172,7 @@ def languages(number: int, documents: int, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize("documents", [150, 1000])
+@pytest.mark.slow
 def test_a_language_of_few_documents_is_weighed_as_if_it_were_alone(documents):
     """Plain tfidf brings its unrelated texts near each other, because function words decide."""
     few, many = languages(0, 30, 1), languages(1, documents, 2)

@@ -235,6 +235,7 @@ def test_a_million_equal_rows_have_one_match_each(index_path: Path) -> None:
         assert len(found) == 1000
 
 
+@pytest.mark.slow
 def test_rows_that_crowd_are_not_all_compared() -> None:
     """Numbers from 0 to 2^17 - 1: each has 833 others within 3 bits."""
     values = np.arange(1 << 17, dtype=np.uint64)[:, None]

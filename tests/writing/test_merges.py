@@ -250,6 +250,7 @@ def test_deletions_during_a_merge_reach_its_rows(
     assert left_over(index_path) == []
 
 
+@pytest.mark.slow
 def test_commits_go_on_while_a_merge_is_held(index_path: Path, gate: Gate) -> None:
     with simindex.open(index_path, "c", options=OPTIONS) as index:
         commit(index, *range(0, 80, 4))

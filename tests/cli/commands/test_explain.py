@@ -63,6 +63,7 @@ def test_explain_refuses_what_cannot_be(
     assert words in run("explain", built, *arguments, code=2).stderr
 
 
+@pytest.mark.slow
 def test_deleted_and_replaced_rows_are_no_matches(run: Run, built: str) -> None:
     text = "text number 7 of a hundred or so"
     before = run("query", built, "--text", text, "-d", 0).stdout.splitlines()

@@ -36,6 +36,7 @@ def test_transaction_that_is_not_committed_changes_nothing(filled: Path) -> None
     lease.release()
 
 
+@pytest.mark.slow
 def test_full_table_of_readers_is_cleared_of_the_dead_once_then_typed(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +99,7 @@ def test_index_that_cannot_be_written_is_read(filled: Path) -> None:
             path.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_reader_without_rights_takes_no_locks(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_reader_without_rights_takes_no_locks(
     assert not (filled / "catalog" / "lock.mdb").exists()
 
 
+@pytest.mark.slow
 def test_limited_address_space_is_typed(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: str, **options: object) -> None:
         raise lmdb.MemoryError("Cannot allocate memory")
@@ -124,6 +127,7 @@ def test_limited_address_space_is_typed(filled: Path, monkeypatch: pytest.Monkey
         simindex.open(filled)
 
 
+@pytest.mark.slow
 def test_environment_is_the_old_engine_and_never_writes_through_the_map(filled: Path) -> None:
     environment = Environment(filled / "catalog", writable=True, create=False)
     flags = environment._env.flags()
@@ -134,6 +138,7 @@ def test_environment_is_the_old_engine_and_never_writes_through_the_map(filled: 
     assert int.from_bytes(data[20:24], "little") == 1
 
 
+@pytest.mark.slow
 def test_environment_that_could_not_be_opened_anew_is_tried_again(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

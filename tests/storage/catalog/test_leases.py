@@ -24,6 +24,7 @@ pytestmark = [
 ROWS = np.arange(30, dtype=np.uint64)
 
 
+@pytest.mark.slow
 def test_handles_of_one_process_share_an_environment(filled: Path) -> None:
     before = len(leases._registry)
     with simindex.open(filled) as first, simindex.open(filled) as second:
@@ -31,6 +32,7 @@ def test_handles_of_one_process_share_an_environment(filled: Path) -> None:
         assert len(leases._registry) == before + 1
 
 
+@pytest.mark.slow
 def test_path_through_a_symlink_is_the_same_index(filled: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(filled)
     with simindex.open(filled, "w") as writer, simindex.open(tmp_path / "link") as reader:
@@ -42,6 +44,7 @@ def test_path_through_a_symlink_is_the_same_index(filled: Path, tmp_path: Path) 
             simindex.open(tmp_path / "link", "w")
 
 
+@pytest.mark.slow
 def test_reader_becomes_a_neighbour_of_a_later_writer(filled: Path) -> None:
     with simindex.open(filled) as reader:
         assert len(reader) == 30
@@ -171,6 +174,7 @@ def test_handle_pickles_as_a_reader_of_its_path(filled: Path) -> None:
         copy.close()
 
 
+@pytest.mark.slow
 def test_writer_that_is_refused_leaves_the_environment_to_its_reader(
     filled: Path, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left_open")
 ROWS = np.arange(30, dtype=np.uint64)
 
 
+@pytest.mark.slow
 def test_lock_file_has_its_space_before_it_is_mapped(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,6 +40,7 @@ def test_lock_file_has_its_space_before_it_is_mapped(
     assert lock.stat().st_blocks * 512 >= lock.stat().st_size >= 64 * lmdb_files.MAX_READERS
 
 
+@pytest.mark.slow
 def test_existing_lock_file_is_never_opened(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening and closing it would drop LMDB's locks in this process."""
     real = os.open

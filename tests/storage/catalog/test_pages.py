@@ -95,6 +95,7 @@ def test_random_damage_of_the_catalog_is_an_error_or_read_by_nobody(
     assert set(seen) == {"corrupt", "open 30"}
 
 
+@pytest.mark.slow
 def test_missing_and_linked_catalogs_are_damage(filled: Path, tmp_path: Path) -> None:
     data = filled / "catalog" / "data.mdb"
     data.rename(tmp_path / "moved")
@@ -115,6 +116,7 @@ def test_catalog_of_something_else_is_damage(filled: Path) -> None:
         preflight(data)
 
 
+@pytest.mark.slow
 def test_preflight_looks_at_the_length_last(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer makes the file longer, then says so in a meta page: never the other way round."""
     order: list[str] = []
@@ -127,6 +129,7 @@ def test_preflight_looks_at_the_length_last(filled: Path, monkeypatch: pytest.Mo
     assert order == ["meta", "meta", "size"]
 
 
+@pytest.mark.slow
 def test_one_damaged_meta_page_is_damage(filled: Path) -> None:
     """LMDB refuses the file, whichever of the two it is."""
     data = filled / "catalog" / "data.mdb"
@@ -154,6 +157,7 @@ def grown(path: Path) -> tuple[Path, bytes, int]:
                 return data, before, page
 
 
+@pytest.mark.slow
 def test_last_commit_does_not_pass_for_the_one_before_the_last(filled: Path) -> None:
     data, _, page = grown(filled)
     with data.open("r+b") as file:
@@ -164,6 +168,7 @@ def test_last_commit_does_not_pass_for_the_one_before_the_last(filled: Path) -> 
         preflight(data)
 
 
+@pytest.mark.slow
 def test_meta_page_that_could_not_be_written_is_no_damage(filled: Path) -> None:
     """LMDB leaves it with its new roots, and puts back the number and the last page it had."""
     data, before, page = grown(filled)
@@ -206,6 +211,7 @@ def fail_commit(
 
 
 @pytest.mark.parametrize("torn", [False, True])
+@pytest.mark.slow
 def test_a_commit_that_could_not_be_written_is_no_damage(filled: Path, torn: bool) -> None:
     """The commit in use is whole, and a repair has nothing to do."""
     fail_commit(filled, lambda index: index.append(ROWS + np.uint64(1 << 40)), torn=torn)
@@ -221,6 +227,7 @@ def test_a_commit_that_could_not_be_written_is_no_damage(filled: Path, torn: boo
         assert index.check() == []
 
 
+@pytest.mark.slow
 def test_a_lost_commit_is_not_taken_for_one_that_could_not_be_written(filled: Path) -> None:
     """Its last page is its own: so its number was made lower after it was written."""
     data = filled / "catalog" / "data.mdb"

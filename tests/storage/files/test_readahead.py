@@ -135,6 +135,7 @@ def test_the_window_comes_in_beside_the_work(
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
+@pytest.mark.slow
 def test_what_is_brought_in(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Without gap or overlap, a chunk's all before it is given, and never beyond the window."""
     pages = data.draw(st.integers(1, 40))

@@ -59,6 +59,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     since=st.integers(0, 6), verify=st.sampled_from(["lazy", "open", "never"]),
     horizon=st.integers(0, 6),
 )
+@pytest.mark.slow
 def test_a_run_in_a_file_does_what_it_does_in_memory(
     place: Path, numbers: list[int], keyed: bool, since: int, verify: Any, horizon: int,
 ) -> None:

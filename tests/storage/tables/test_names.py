@@ -26,6 +26,7 @@ def brute(stored: U64, wanted: list[int]) -> list[tuple[int, int]]:
 
 
 @given(stored=ids, asked=st.lists(ids, max_size=6), few=st.sampled_from([0, 4]))
+@pytest.mark.slow
 def test_rows_are_found_by_looking_through_and_in_order(
     stored: U64, asked: list[U64], few: int
 ) -> None:
@@ -58,6 +59,7 @@ def test_keys_that_share_an_id_are_told_apart() -> None:
 
 
 @given(parts=st.lists(ids, max_size=8), asked=ids)
+@pytest.mark.slow
 def test_a_set_of_ids_has_what_it_was_given(parts: list[U64], asked: U64) -> None:
     some = IdSet()
     for part in parts:

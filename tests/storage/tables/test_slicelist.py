@@ -224,6 +224,7 @@ def test_memory_out_of_range_is_refused(value: Any) -> None:
     assert "16777216" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_steps_are_as_many_as_are_told(tmp_path: Path) -> None:
     """A merge knows from them how far it is."""
     rows = np.zeros((50, 20), np.uint64)

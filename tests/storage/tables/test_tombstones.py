@@ -49,6 +49,7 @@ TRIPLES = st.lists(st.tuples(IDS, KEYS, COMMITS), max_size=12)
 
 
 @given(parts=st.lists(TRIPLES, max_size=4), keyed=st.booleans())
+@pytest.mark.slow
 def test_of_one_name_the_latest_tombstone_is_kept(
     parts: list[list[tuple[int, str, int]]], keyed: bool
 ) -> None:
