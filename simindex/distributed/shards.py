@@ -85,7 +85,8 @@ class Shards:
     """
 
     def __init__(self, root: str | os.PathLike[str], *, run: Run = map) -> None:
-        self.root, self._run = Path(root).absolute(), run
+        self.root: Path = Path(root).absolute()
+        self._run: Run = run
         self.check()
 
     def __repr__(self) -> str:

@@ -89,7 +89,7 @@ def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Sh
         If a column is missing, or the plan is by rows. Nothing was done.
     InvalidOption, InvalidBatch, StorageFull, StorageFailed
         What `build_shard` raised in a task. Shards that were built stay, and a second call finds
-        them there. Other errors of a task are PythonException of PySpark.
+        them there. Other errors of a task are those of PySpark.
     """
     folder = Path(root).absolute()
     if (folder / MAP).exists():
@@ -162,8 +162,9 @@ def dedup(
     """The rows to drop so that no two within h are left: BIGINT `id`, `winner` and `distance`.
 
     Tasks find the pairs of each two shards. Who loses is decided on the driver, in the memory that
-    `Shards.losers` takes.
+    `Shards.losers` takes. Looks at all shards first, and raises what `Shards` raises.
     """
+    Shards(root)  # what is wrong with a shard is said before a job starts
     found = Shards(root, run=tasks(spark)).losers(h=h, threads=1)
     return spark.createDataFrame(pa.table({
         "id": found.id.view(np.int64), "winner": found.winner.view(np.int64),

@@ -164,7 +164,14 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: Any, tmp_path: Path) 
         on_spark.query(spark, tmp_path / "s", other)
     path = Path(built.shard_map.shards[0].path)
     path.rename(path.with_name("away"))
+
+    def jobs() -> int:
+        return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+
+    assert jobs() > 0
     for call in (on_spark.query, on_spark.dedup):
         arguments: Any = (rows[:3],) if call is on_spark.query else ()
+        before = jobs()
         with pytest.raises(IndexNotFound, match="shard 0"):
             call(spark, tmp_path / "s", *arguments)
+        assert jobs() == before
