@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +24,8 @@ from simindex.distributed.asking import needed, query_shard
 from simindex.distributed.building import build_shard
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import opened
-from simindex.distributed.shardmap import MAP, of_shards, write_map
-from simindex.distributed.shards import Run, Shards
-from simindex.errors import IndexExists, InvalidBatch, MissingExtra, SimindexError
+from simindex.distributed.shards import Run, Shards, require_new, write_first_map
+from simindex.errors import InvalidBatch, MissingExtra, SimindexError
 from simindex.records.batch import Batch, as_fingerprints
 from simindex.simhash.recipe import Recipe
 
@@ -91,12 +89,7 @@ def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Sh
         What `build_shard` raised in a task. Shards that were built stay, and a second call finds
         them there. Other errors of a task are those of PySpark.
     """
-    folder = Path(root).absolute()
-    if (folder / MAP).exists():
-        raise IndexExists(
-            f"{folder} is a collection of shards already", remedy="name another folder",
-            path=str(folder),
-        )
+    folder = require_new(root)
     name = _name_of_rows(frame, plan)
     spark = frame.sparkSession
 
@@ -118,9 +111,7 @@ def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Sh
     made.update(zip(
         empty, run(partial(build_shard, plan, batches=[], root=folder), empty), strict=True
     ))
-    shards = [made[number] for number in range(len(plan))]
-    with opened(shards[0]) as index:
-        write_map(of_shards(folder, shards, h=index.h))
+    write_first_map(folder, tuple(made[number] for number in range(len(plan))), run)
     return Shards(folder, run=run)
 
 

@@ -139,6 +139,11 @@ def test_a_run_that_failed_is_completed_by_the_next(
         on_spark.build(frame_of(spark, twice), plan, tmp_path / "s")
     assert not (tmp_path / "s" / "shards.json").exists()
     published = {path.name for path in (tmp_path / "s" / "shards").glob("0*")}
+    apart = ids[plan.shards_of(batch) != plan.shards_of(batch)[199]]
+    both = simindex.Batch(rows, ids=np.where(ids == 199, apart[0], ids))
+    with pytest.raises(InvalidOption, match="both have the id"):
+        on_spark.build(frame_of(spark, both), plan, tmp_path / "t")
+    assert not (tmp_path / "t" / "shards.json").exists()
     built = on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
     now = {Path(shard.path).name for shard in built.shard_map.shards}
     assert len(built) == 200 and published <= now and built.verify() == []

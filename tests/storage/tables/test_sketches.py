@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sections import SECTION, flip, section
 
 import simindex
 from simindex import Batch, IndexOptions, Recipe
@@ -18,9 +19,6 @@ from simindex.storage.tables import sketches
 from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import open_segment
 
-SECTION = np.dtype(
-    [("kind", "<u4"), ("item", "<u4"), ("offset", "<u8"), ("count", "<u8"), ("chunks", "<u8")]
-)
 ROWS, WORDS = 20_000, 3
 """A sketch of 24 bytes: some lie in two chunks."""
 
@@ -77,22 +75,6 @@ def stored(path: Path) -> set[int]:
         assert rows == len(index)
         assert [one for one in index.check() if one.severity == "error"] == []
     return found
-
-
-def section(path: Path, kind: int) -> tuple[Path, int, int]:
-    """A file of rows, and where one of its sections begins and ends."""
-    (file,) = (path / "segments").glob("*.rows")
-    raw = file.read_bytes()
-    table = np.frombuffer(raw, SECTION, int.from_bytes(raw[28:32], "little"), 104)
-    (entry,) = table[table["kind"] == kind]
-    start = int(entry["offset"])
-    return file, start, start + int(entry["item"]) * int(entry["count"])
-
-
-def flip(file: Path, place: int) -> None:
-    raw = bytearray(file.read_bytes())
-    raw[place] ^= 0xFF
-    file.write_bytes(raw)
 
 
 def test_each_row_has_its_sketch(filled: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sections import flip, section
 
 import simindex
 from simindex import IndexOptions
@@ -17,9 +18,6 @@ from simindex.storage.tables import times
 from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import Segment, open_segment
 
-SECTION = np.dtype(
-    [("kind", "<u4"), ("item", "<u4"), ("offset", "<u8"), ("count", "<u8"), ("chunks", "<u8")]
-)
 START, ROWS = 1_000_000, 20_000
 
 
@@ -69,22 +67,6 @@ def stored(path: Path) -> dict[int, int]:
                 table.fingerprints[:, 0].tolist(), np.asarray(table.times).tolist(), strict=True
             )
         }
-
-
-def section(path: Path, kind: int) -> tuple[Path, int, int]:
-    """A file of rows, and where one of its sections begins and ends."""
-    (file,) = (path / "segments").glob("*.rows")
-    raw = file.read_bytes()
-    table = np.frombuffer(raw, SECTION, int.from_bytes(raw[28:32], "little"), 104)
-    (entry,) = table[table["kind"] == kind]
-    start = int(entry["offset"])
-    return file, start, start + int(entry["item"]) * int(entry["count"])
-
-
-def flip(file: Path, place: int) -> None:
-    raw = bytearray(file.read_bytes())
-    raw[place] ^= 0xFF
-    file.write_bytes(raw)
 
 
 def test_each_row_has_its_time(filled: Path) -> None:
