@@ -94,7 +94,7 @@ class Run:
             progress.advance(len(chunk), characters_of(chunk))
             return batch
 
-        with closing(_buffers(documents, most, batch_of_chunk)) as buffers:
+        with closing(read_ahead(_buffers(documents, most, batch_of_chunk))) as buffers:
             for buffer in buffers:
                 self._finish(buffer)
         self.output.flush()
