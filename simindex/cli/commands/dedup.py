@@ -4,7 +4,8 @@
                         -> the others written out, in the order of the input
                         -> those stored, in one commit
 
-Without --index the index is a temporary one. Memory holds one buffer and the chunk being read.
+Without --index the index is a temporary one. Memory holds three buffers, of which one is decided,
+one waits and one is made, and the chunks that are read meanwhile.
 
 1. A document is never in the index without having been written: output and audit of a buffer are
    flushed (and synced, where they are files) before its commit. After a kill, what was written
@@ -79,7 +80,7 @@ fingerprinting and writing run beside each other; else more, for what is decided
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
     show_default=f"{FIRST_BUFFER} with --keep first, else {BUFFER}",
     help="How many documents to collect before they are compared, printed and committed. At most "
-    "64 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
+    "32 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
     "10,000 documents are held to learn word weights from them.",
 )
 @click.option(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
 
-BUFFER_BYTES = 64 << 20
+BUFFER_BYTES = 32 << 20
 """About so much text ends a buffer, too."""
 
 WRITTEN_LINES = 512
