@@ -339,6 +339,10 @@ def _questions() -> Iterator[Call]:
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
     yield Call("pairs", {"collapse_equal": True}, mode="r", answer=brute.wrong_collapsed(3))
     yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(KEYED_H))
+    yield Call("pairs", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+               answer=brute.wrong_pairs(RADIUS))
+    yield Call("clusters", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+               answer=brute.wrong_clusters(RADIUS))
     for mode in ("components", "star"):
         yield Call("clusters", {"h": 3, "mode": mode}, mode="r",
                    answer=brute.wrong_clusters(3, star=mode == "star"))
