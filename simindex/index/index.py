@@ -625,13 +625,15 @@ class Index:
         batch: Batch | Any,
         *,
         h: int | None = None,
+        similarity: float | None = None,
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
     ) -> Explanation:
         """Shows how `query` answers, segment by segment, with predicted and measured cost.
 
-        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`.
+        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`. With
+        `similarity` it shows how the candidates are found; reading sketches is not part of it.
 
         Notes
         -----
@@ -642,9 +644,8 @@ class Index:
         snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
         answerer = self._answerer
-        question = answerer.question(
-            h=self._radius(h), recall=recall, method=method, memory=memory
-        )
+        near = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        question = answerer.question(**near, method=method, memory=memory)
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
     @typed

@@ -334,6 +334,7 @@ def _questions() -> Iterator[Call]:
     yield Call("explain_top", {"batch": QUERIES, "k": 2, "max_error": "auto", "recall": 0.9,
                                "rerank": 8}, mode="r")
     yield Call("explain", {"batch": WEIGHTED, "recall": 0.8, "memory": ROOM}, mode="r")
+    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r")
     for arguments in ({"h": 3}, {"method": "auto"}, {"method": "blocks"}, {"memory_limit": ROOM},
                       {"threads": 2}, {"progress": progress}, {"collapse_equal": False}):
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
