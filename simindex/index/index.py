@@ -536,7 +536,8 @@ class Index:
         h: int | None = None,
         similarity: float | None = None,
         recall: float = 1.0,
-        mode: str = "components",
+        mode: str = "star",
+        prefer: Any = None,
         singletons: bool = True,
         memory_limit: int | None = None,
         threads: int | None = None,
@@ -549,10 +550,14 @@ class Index:
         similarity, recall : float
             As in `pairs`: what is said of documents within h holds for those of the similarity.
         mode : str
-            ``"components"``: documents that pairs within h connect, over chains of any length. The
-            representative is the smallest id, and may be further than h from others.
             ``"star"``: a representative and documents within h of it, so that chains do not join
-            documents that differ.
+            documents that differ. ``"components"`` (single linkage): documents that pairs within h
+            connect, over chains of any length. The representative is the smallest id, and may be
+            further than h from others.
+        prefer : ids (p,), or function, optional
+            For stars: which documents become representatives before others, best first; others come
+            after these, by id. A function gets the documents that have near-duplicates, as
+            `Clusters`, once all pairs are found, and returns ids. Default: those with most pairs.
         singletons : bool
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
@@ -578,8 +583,8 @@ class Index:
 
         Notes
         -----
-        Stars are made in these steps. The document with the most pairs becomes a representative (a
-        pair is a row of it and a row of another document within h). Documents near it cannot become
+        Stars are made in these steps. The preferred document, or the one with the most pairs, becomes
+        a representative (a pair is a row of it and a row of another document within h). Documents near it cannot become
         representatives any more. The same repeats with the remaining documents. Then every document
         that is no representative joins the nearest one. If two are equal, the smaller id wins. So
         no two representatives are within h of each other. The result depends only on documents and
@@ -597,7 +602,7 @@ class Index:
         radius, similar = self._pairing(h, similarity, recall)
         return index_clusters(
             snapshot, self.options, h=radius, similar=similar, mode=mode, singletons=singletons,
-            memory_limit=memory_limit, threads=threads, progress=progress,
+            memory_limit=memory_limit, threads=threads, progress=progress, prefer=prefer,
         )
 
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:

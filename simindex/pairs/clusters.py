@@ -9,11 +9,12 @@ Invariants
 1. Clusters depend on documents, their fingerprints and h. They do not depend on threads, memory,
    the order of appending, or segments.
 2. Every member of a star is within h of its representative; no two representatives are.
+
+`stars.py` says which documents become representatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -23,14 +24,13 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U32, U64
 from simindex.checks import require_distance
-from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
-from simindex.memory import ANSWER_SHARE, answer_bytes
+from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.find_all import WORTH_THREADS
 from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketched import PairSketches
-from simindex.pairs.tiles import Found
+from simindex.pairs.stars import NearPairs, Prefer, as_preference, ranks
 from simindex.planning.similarity import Similar
 from simindex.query.sketched import apart
 from simindex.records.batch import as_fingerprints
@@ -42,7 +42,7 @@ from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import sort_table
 from simindex.threads import thread_count
 
-MODES = ("components", "star")
+MODES = ("star", "components")
 
 MOST_ROWS = (1 << 32) - 2
 
@@ -51,9 +51,6 @@ ROW_BYTES = {"components": 100, "star": 120}
 
 FOREST_BYTES = 4
 """Bytes of a row while pairs are found."""
-
-STAR_PAIR_BYTES = 32
-"""Bytes of a pair of different fingerprints, which is stored for both its rows."""
 
 NO_DOCUMENT = np.uint32(0xFFFFFFFF)
 
@@ -69,6 +66,7 @@ def index_clusters(
     threads: int | None,
     progress: Progress | None,
     similar: Similar | None = None,
+    prefer: Prefer | None = None,
 ) -> Clusters:
     """See `Index.clusters`."""
     require_distance(h, options.bits)
@@ -78,7 +76,7 @@ def index_clusters(
     keys = partial(stored_keys, stored, options) if options.keyed else None
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=memory_limit,
-        threads=threads, progress=progress, keys=keys, similar=similar,
+        threads=threads, progress=progress, keys=keys, similar=similar, prefer=prefer,
     )
 
 
@@ -86,9 +84,10 @@ def find_clusters(
     fingerprints: Any,
     *,
     h: int | None = None,
-    mode: str = "components",
+    mode: str = "star",
     singletons: bool = True,
     threads: int | None = None,
+    prefer: Prefer | None = None,
 ) -> Clusters:
     """Groups fingerprints in memory into clusters. Ids are row numbers.
 
@@ -115,7 +114,7 @@ def find_clusters(
     stored = StoredRows([table], None, words=rows.shape[1], ids=False, numbered=True)
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=None, threads=threads,
-        progress=None, keys=None,
+        progress=None, keys=None, prefer=prefer,
     )
 
 
@@ -153,6 +152,7 @@ def _clusters(
     progress: Progress | None,
     keys: Any,
     similar: Similar | None = None,
+    prefer: Prefer | None = None,
 ) -> Clusters:
     singletons = as_flag(singletons, "singletons")
     if not isinstance(mode, str) or mode not in MODES:
@@ -160,6 +160,7 @@ def _clusters(
             f"mode={mode!r} is unknown",
             remedy=f"give one of {', '.join(MODES)}", option="mode", found=mode, expected=MODES,
         )
+    prefer = as_preference(prefer, mode)
     if stored.stored > MOST_ROWS:
         raise InvalidOption(
             f"the index has {stored.stored:,} rows, but the limit of clusters is {MOST_ROWS:,}"
@@ -175,23 +176,53 @@ def _clusters(
     )
     if mode == "star":
         documents = Documents(stored)
-        representative, distance = _stars(stored, documents, search, memory_limit)
+        near = NearPairs.of(search, stored.stored, ROW_BYTES["star"], memory_limit)
+        rank = None
+        if callable(prefer):
+            cluster = _components(stored, documents, near.forest())
+            rank = ranks(
+                prefer(_listed(documents, cluster, cluster, None, keys, "components")),
+                documents.ids,
+            )
+        elif prefer is not None:
+            rank = ranks(prefer, documents.ids)
+        representative, distance = near.stars(documents.of_row, len(documents.ids), rank)
+        del near
         cluster = _first_of_each(representative, len(documents.ids))
-    else:
-        forest = _native.Forest(stored.stored)
-        for found in search:
-            assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
-            forest.unite(found.a_numbers, found.b_numbers)
-        documents = Documents(stored)
-        documents.join(forest)
-        labels = forest.labels()
-        del forest
-        cluster = _first_of_each(labels[documents.first_row], stored.stored)
-        del labels
-        representative = cluster
-    counts = np.bincount(cluster, minlength=len(cluster)) if len(cluster) else np.empty(0, np.int64)
-    if mode == "components":
-        distance = _distances(stored, documents, cluster, counts, sketches_of(stored, similar))
+        return _listed(
+            documents, cluster, representative, distance, keys, mode, singletons, similar
+        )
+    forest = _native.Forest(stored.stored)
+    for found in search:
+        assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
+        forest.unite(found.a_numbers, found.b_numbers)
+    documents = Documents(stored)
+    cluster = _components(stored, documents, forest)
+    del forest
+    distance = _distances(
+        stored, documents, cluster, _counts(cluster), sketches_of(stored, similar)
+    )
+    return _listed(documents, cluster, cluster, distance, keys, mode, singletons, similar)
+
+
+def _components(stored: StoredRows, documents: Documents, forest: _native.Forest) -> U32:
+    """The first document of each document's component."""
+    documents.join(forest)
+    return _first_of_each(forest.labels()[documents.first_row], stored.stored)
+
+
+def _counts(cluster: U32) -> I64:
+    return np.bincount(cluster, minlength=len(cluster)) if len(cluster) else np.empty(0, np.int64)
+
+
+def _listed(
+    documents: Documents, cluster: U32, representative: U32, distance: U16 | None, keys: Any,
+    mode: str, singletons: bool = False, similar: Similar | None = None,
+) -> Clusters:
+    """The clusters by (cluster, id). Without distances they are all 0."""
+    if distance is None:
+        distance = np.zeros(len(cluster), np.uint16)
+    counts = _counts(cluster)
     places = _native.sort_rows(cluster.astype(np.uint64))
     if not singletons:
         places = places[counts[cluster[places]] > 1]
@@ -260,50 +291,6 @@ def _first_of_each(label: NDArray[Any], labels: int) -> U32:
     first[label[::-1]] = np.arange(len(label), dtype=np.uint32)[::-1]
     firsts: U32 = first[label]
     return firsts
-
-
-def _stars(
-    stored: StoredRows, documents: Documents, search: Iterator[Found], memory_limit: int | None
-) -> tuple[U32, U16]:
-    """Representative of each document, and the distance to it."""
-    first = np.arange(stored.stored, dtype=np.uint32)
-    near: list[tuple[U32, U32, U16]] = []
-    pairs = 0
-    for found in search:
-        assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
-        a, b = found.a_numbers.astype(np.uint32), found.b_numbers.astype(np.uint32)
-        equal = found.links
-        first[b[equal]] = a[equal]
-        far = ~equal
-        near.append((a[far], b[far], found.distance[far]))
-        pairs += len(near[-1][0])
-        _check_pairs(pairs, ROW_BYTES["star"] * stored.stored, memory_limit)
-    none = np.empty(0, np.uint32)
-    a = np.concatenate([none, *(some[0] for some in near)])
-    b = np.concatenate([none, *(some[1] for some in near)])
-    distance = np.concatenate([np.empty(0, np.uint16), *(some[2] for some in near)])
-    near.clear()
-    return _native.star(first, documents.of_row, len(documents.ids), a, b, distance)
-
-
-def _check_pairs(pairs: int, beside: int, memory_limit: int | None) -> None:
-    if memory_limit is None:
-        if STAR_PAIR_BYTES * pairs <= answer_bytes():
-            return
-        raise TooManyMatches(
-            f"{pairs:,} pairs of different fingerprints found so far, which stars are made of, do "
-            f"not fit into {answer_bytes() >> 20:,} MiB, 1/{ANSWER_SHARE} of the memory",
-            remedy='give a smaller h, mode="components", or Index.clusters a memory_limit',
-            found=pairs, memory_limit=answer_bytes(), expected=answer_bytes() // STAR_PAIR_BYTES,
-        )
-    least = beside + STAR_PAIR_BYTES * pairs
-    if least > memory_limit:
-        raise InvalidOption(
-            f"memory_limit={memory_limit:,} bytes is too little for stars: {pairs:,} pairs of "
-            f"different fingerprints found so far take {least:,}",
-            remedy='give more, a smaller h, or mode="components"', option="memory_limit",
-            found=memory_limit, expected=least,
-        )
 
 
 def _distances(

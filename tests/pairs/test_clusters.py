@@ -359,4 +359,4 @@ def test_the_kernels_refuse_what_is_not_there() -> None:
         (rows + 1, rows, none, bits), (rows, rows + 1, none, bits), (rows, rows, one, bit)
     ):
         with pytest.raises(ValueError, match="not there"):
-            _native.star(first.astype(np.uint32), document.astype(np.uint32), 3, a, a, distance)
+            _native.star(first.astype(np.uint32), document.astype(np.uint32), 3, a, a, distance, np.empty(0, np.uint64))
