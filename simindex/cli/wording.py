@@ -31,7 +31,7 @@ _CALLS = (
     ("mode 'c' or ", ""),
     (", or open it with mode 'r'", ""),
     ("open the index with mode 'r', or ", ""),
-    ('mode="components"', "no --star"),
+    ('mode="components"', "--mode components"),
     ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
 )
 

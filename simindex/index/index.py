@@ -583,12 +583,13 @@ class Index:
 
         Notes
         -----
-        Stars are made in these steps. The preferred document, or the one with the most pairs, becomes
-        a representative (a pair is a row of it and a row of another document within h). Documents near it cannot become
-        representatives any more. The same repeats with the remaining documents. Then every document
-        that is no representative joins the nearest one. If two are equal, the smaller id wins. So
-        no two representatives are within h of each other. The result depends only on documents and
-        h, not on the order of appending, on segments, threads or memory. Source: Aslam, Pelekhov
+        Stars are made in these steps. The preferred document, or the one with the most pairs,
+        becomes a representative (a pair is a row of it and a row of another document within h).
+        Documents near it cannot become representatives any more. The same repeats with the
+        remaining documents. Then every document that is no representative joins the nearest one. If
+        two are equal, the smaller id wins. So no two representatives are within h of each other.
+        The result depends only on documents, h and the preference, not on the order of appending,
+        on segments, threads or memory. Source: Aslam, Pelekhov
         and Rus, The star clustering algorithm, 2004; here no document is in two clusters.
 
         Equal fingerprints are compared as one. Stars of large families take longer than components:

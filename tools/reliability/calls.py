@@ -353,7 +353,10 @@ def _questions() -> Iterator[Call]:
     for singletons in (False, True):
         yield Call("clusters", {"singletons": singletons}, mode="r",
                    answer=brute.wrong_clusters(3, singletons=singletons))
-    yield Call("clusters", on="keyed", mode="r", answer=brute.wrong_clusters(KEYED_H))
+    yield Call("clusters", {"mode": "components"}, on="keyed", mode="r",
+               answer=brute.wrong_clusters(KEYED_H, star=False))
+    yield Call("clusters", {"prefer": [6, 1]}, mode="r",
+               answer=brute.wrong_clusters(3, preferred=(6, 1)))
     yield Call("contains", {"ids": [1, 6, 77]}, mode="r", answer=has(1, 6, 77))
     yield Call("contains", {"keys": ["key1", "key2"]}, on="keyed", mode="r",
                answer=has("key1", "key2"))
@@ -636,7 +639,8 @@ def _functions() -> Iterator[Call]:
         yield Call("find_clusters", {"fingerprints": MEMORY, "h": 3, "mode": mode, "threads": 2},
                    mode="", answer=clusters)
     for singletons in (False, True):
-        yield Call("find_clusters", {"fingerprints": MEMORY, "singletons": singletons}, mode="",
+        yield Call("find_clusters", {"fingerprints": MEMORY, "singletons": singletons,
+                                     "prefer": [0]}, mode="",
                    answer=clusters)
     yield Call("rotation_pairs", {"fingerprints": MEMORY, "h": 3, "rotations": 8, "window": 2,
                                   "comparisons": 16, "seed": 1}, mode="")

@@ -382,7 +382,8 @@ def clusters(
         found = shards.clusters(h=h, singletons=singletons, threads=threads)
         print_clusters(found, write)
     if not quiet:
-        say(f"{told_of_clusters(found, h)}, in {duration(time.perf_counter() - started)}")
+        told = told_of_clusters(found, within(h, None))
+        say(f"{told}, in {duration(time.perf_counter() - started)}")
 
 
 @ray.command()
