@@ -30,12 +30,13 @@ from simindex.pairs.find_all import WORTH_THREADS
 from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketched import PairSketches
-from simindex.pairs.stars import NearPairs, Prefer, as_preference, ranks
+from simindex.pairs.stars import NearPairs, as_preference
 from simindex.planning.similarity import Similar
 from simindex.query.sketched import apart
 from simindex.records.batch import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
+from simindex.records.stars import Prefer, ranks
 from simindex.simhash.radius import raw_radius
 from simindex.storage.files.verification import verified
 from simindex.storage.snapshot import Snapshot

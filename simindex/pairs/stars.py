@@ -7,14 +7,12 @@
     path    a - b - c - d         by pairs        b: a c      d
                                   prefer a        a: b        c: d
 
-1. A member is near its representative: no chain makes it one.
-2. A document that is near no representative is one: nothing else is left out.
-3. The result depends on documents, pairs and preference, not on the order in which pairs come.
+The kernel `star` carries this out. `records/stars.py` does the same for pairs that a caller has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,13 +20,9 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import U16, U32, U64
-from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
+from simindex.errors import InvalidOption, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.pairs.tiles import Found
-from simindex.records.clusters import Clusters
-
-Prefer = Any | Callable[[Clusters], Any]
-"""Ids, best first; or a function that gets the documents with near-duplicates, and returns them."""
 
 PAIR_BYTES = 32
 """Bytes of a pair of different fingerprints, which is stored for both its rows."""
@@ -81,24 +75,6 @@ class NearPairs:
         )
 
 
-def ranks(preferred: Any, ids: U64) -> U64:
-    """uint64 (D,): of each id its place among the preferred ones; the others come after them."""
-    try:
-        given = np.asarray(preferred)
-        listed = given.astype(np.uint64) if given.size else np.empty(0, np.uint64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _no_ids(preferred) from error
-    if listed.ndim != 1 or (len(listed) and given.dtype.kind not in "iu"):
-        raise _no_ids(preferred)
-    rank = np.full(len(ids), len(listed), np.uint64)
-    place = np.searchsorted(ids, listed)
-    known = place < len(ids)
-    known[known] = ids[place[known]] == listed[known]
-    places, order = place[known], np.flatnonzero(known).astype(np.uint64)
-    rank[places[::-1]] = order[::-1]  # of an id that comes twice, the first place
-    return rank
-
-
 def as_preference(prefer: Any, mode: str) -> Any:
     """The preference, as it was given; InvalidOption where there is none to have."""
     if prefer is not None and mode != "star":
@@ -107,13 +83,6 @@ def as_preference(prefer: Any, mode: str) -> Any:
             remedy="leave prefer out", option="prefer",
         )
     return prefer
-
-
-def _no_ids(found: Any) -> InvalidBatch:
-    return InvalidBatch(
-        f"prefer: {found!r:.80} is no list of ids", found=type(found).__name__,
-        expected="ids (n,), best first",
-    )
 
 
 def _check_room(pairs: int, beside: int, memory_limit: int | None) -> None:

@@ -261,7 +261,7 @@ def test_pairs_of_stars_have_a_limit_by_default(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(simindex.TooManyMatches, match="of the memory") as caught:
         simindex.find_clusters(more, h=2, mode="star")
     assert "components" in str(caught.value.remedy)
-    assert simindex.find_clusters(more, h=2).clusters == 1
+    assert simindex.find_clusters(more, h=2, mode="components").clusters == 1
 
 
 @pytest.mark.slow
