@@ -43,7 +43,7 @@ def within(h: int | None, similarity: float | None) -> str:
     return f"within {h} bits" if similarity is None else f"of similarity {similarity:g} or more"
 
 
-def schema_of_similarity(similarity: float | None) -> Schema:
+def schema_of_similarity(similarity: object) -> Schema:
     """The columns that come after the distance, if a similarity was asked for."""
     if similarity is None:
         return {}
@@ -61,3 +61,11 @@ def columns_of_similarity(distance: Any, bits: int) -> dict[str, Any]:
         name: np.round(of(distance, bits).astype(np.float64), DECIMALS)
         for name, of in values.items()
     }
+
+
+def similarity_of(distance: int, bits: int) -> dict[str, float]:
+    """The same of one distance."""
+    import numpy as np
+
+    columns = columns_of_similarity(np.array([distance], np.uint16), bits)
+    return {name: float(column[0]) for name, column in columns.items()}
