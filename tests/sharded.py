@@ -71,5 +71,6 @@ def answers(held: simindex.Index | Shards, queries: Any, h: int, k: int) -> dict
         "top": answer(held.top(queries, k=k)),
         "pairs": answer(merge_pairs(held.pairs(h=h))),
         "clusters": answer(held.clusters(h=h)),
+        "components": answer(held.clusters(h=h, mode="components")),
         "large clusters": answer(held.clusters(h=h, singletons=False)),
     }

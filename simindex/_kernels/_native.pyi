@@ -354,7 +354,7 @@ class Forest:
     def labels(self) -> U32: ...
 
 def star(
-    first: U32, document: U32, documents: int, a: U32, b: U32, distance: U16
+    first: U32, document: U32, documents: int, a: U32, b: U32, distance: U16, rank: U64
 ) -> tuple[U32, U16]: ...
 
 # columns for other libraries ---------------------------------------------------------------------

@@ -12,7 +12,8 @@ OPTIONS = {
     "memory_limit": "--memory-limit", "k": "--top", "max_error": "--max-error",
     "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
-    "first": "--first", "limit": "--limit", "ngram": "--ngram",
+    "first": "--first", "limit": "--limit", "ngram": "--ngram", "similarity": "--similarity",
+    "sketch_bits": "--sketch-bits",
 }
 """Of the arguments that commands have options for."""
 
@@ -30,7 +31,7 @@ _CALLS = (
     ("mode 'c' or ", ""),
     (", or open it with mode 'r'", ""),
     ("open the index with mode 'r', or ", ""),
-    ('mode="components"', "no --star"),
+    ('mode="components"', "--mode components"),
     ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
 )
 

@@ -1,4 +1,4 @@
-"""Clusters over shards: union-find forests that merge in any order.
+"""Clusters over shards: stars of all pairs, or union-find forests that merge in any order.
 
     pairs        3-5  5-9  4-8
     forest       node  3 4 5 8 9        ids that have a pair, ascending
@@ -7,6 +7,8 @@
     each pair of shards  ->  forest  \
                                       merge_forests, as a tree  ->  label_shard  ->  merge_labels
     each pair of shards  ->  forest  /                              of each shard
+
+    pairs of all shards  ->  Pairs.clusters  ->  forest_of_stars  ->  label_shard  ->  merge_labels
 
 A forest takes 16 bytes for each row that has a pair. Rows without one are in no forest, and
 clusters of their own.
@@ -22,12 +24,13 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import U16, U64
+from simindex.distributed.merging import merge_pairs
 from simindex.distributed.pairing import among, pair_parts
 from simindex.distributed.shard import Held, named_rows, opened
 from simindex.errors import TooManyMatches
 from simindex.pairs.clusters import MOST_ROWS
 from simindex.records.clusters import Clusters
-from simindex.records.pairs import CollapsedPairs, Pairs
+from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 
 LEAST_PAIRS = 1 << 20
 """Pairs that are kept before they become part of a forest."""
@@ -60,8 +63,9 @@ class Labels(NamedTuple):
 
     ids: U64
     cluster: U64
+    """The smallest id of a component, or the representative of a star."""
     distance: U16
-    """To the row whose id names the cluster."""
+    """To the row of that id."""
     keys: list[Any] | None
 
 
@@ -116,8 +120,23 @@ def merge_rows(parts: Iterable[Rows]) -> Rows:
     return Rows(ids[order], np.concatenate([part.rows for part in listed])[order])
 
 
+def forest_of_stars(parts: Iterable[Pairs]) -> Forest:
+    """Representatives as roots, of all pairs of all shards with `collapse_equal`. It does not
+    merge with others."""
+    stars = merge_pairs(map(_without_keys, parts)).clusters()
+    order = np.argsort(stars.id, kind="stable")
+    return Forest(stars.id[order], stars.representative[order])
+
+
+def _without_keys(part: Pairs) -> Pairs:
+    if not isinstance(part, CollapsedPairs):
+        return Pairs(part.a, part.b, part.distance)
+    groups = EqualRows(part.groups.first, part.groups.row)
+    return CollapsedPairs(part.a, part.b, part.distance, groups)
+
+
 def label_shard(held: Held, grown: Forest, roots: Rows) -> Labels:
-    """All rows of a shard with their clusters. `roots` has the rows that name clusters of others.
+    """All rows of a shard with the roots of their clusters. `roots` has the rows of these.
     """
     ids, cluster, distance = [], [], []
     keys: list[Any] = []
@@ -142,8 +161,10 @@ def label_shard(held: Held, grown: Forest, roots: Rows) -> Labels:
     )
 
 
-def merge_labels(parts: Iterable[Labels], *, singletons: bool = True) -> Clusters:
-    """The clusters of all shards, as `Index.clusters` returns components.
+def merge_labels(
+    parts: Iterable[Labels], *, singletons: bool = True, mode: str = "components"
+) -> Clusters:
+    """The clusters of all shards, as `Index.clusters` returns them.
 
     Raises TooManyMatches beyond 4,294,967,294 rows: keep the labels of the shards as they are.
     """
@@ -157,7 +178,10 @@ def merge_labels(parts: Iterable[Labels], *, singletons: bool = True) -> Cluster
         )
     by_id = np.argsort(ids, kind="stable")
     ids = ids[by_id]
-    cluster = np.searchsorted(ids, np.concatenate([part.cluster for part in listed])[by_id])
+    root = np.searchsorted(ids, np.concatenate([part.cluster for part in listed])[by_id])
+    smallest = np.empty(len(ids), np.int64)
+    smallest[root[::-1]] = np.arange(len(ids))[::-1]  # of several values the last one remains
+    cluster = smallest[root]
     distance = np.concatenate([part.distance for part in listed])[by_id]
     counts = np.bincount(cluster, minlength=len(ids)) if len(ids) else np.empty(0, np.int64)
     places = np.argsort(cluster, kind="stable")
@@ -167,10 +191,11 @@ def merge_labels(parts: Iterable[Labels], *, singletons: bool = True) -> Cluster
     fetch = None
     if any(part.keys is not None for part in listed):
         fetch = partial(_keys, [held[place] for place in by_id.tolist()])
-    cluster = cluster.astype(np.uint32)
+    size = counts[cluster[places]].astype(np.int64)
+    cluster, root = cluster.astype(np.uint32), root.astype(np.uint32)
     return Clusters(
-        ids, places.astype(np.uint32), cluster[places], cluster[places], distance[places],
-        counts[cluster[places]].astype(np.int64), "components", fetch,
+        ids, places.astype(np.uint32), cluster[places], root[places], distance[places], size, mode,
+        fetch,
     )
 
 

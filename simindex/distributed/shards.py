@@ -50,6 +50,7 @@ from simindex.errors import (
 )
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions
+from simindex.pairs.clusters import MODES
 from simindex.records.batch import Batch, as_fingerprints
 from simindex.records.clusters import Clusters
 from simindex.records.matches import Matches, TopMatches
@@ -176,22 +177,36 @@ class Shards:
         yield from self._run(task, [one for one, _ in tasks], [other for _, other in tasks])
 
     def clusters(
-        self, *, h: int | None = None, singletons: bool = True, threads: int | None = None
+        self, *, h: int | None = None, mode: str = "star", singletons: bool = True,
+        threads: int | None = None,
     ) -> Clusters:
-        """Groups rows that pairs connect, as `Index.clusters` does with ``mode="components"``."""
+        """Groups near-duplicates, as `Index.clusters` does with the same `mode`.
+
+        Stars take all pairs of different fingerprints into memory, about 60 bytes each.
+        """
+        if mode not in MODES:
+            raise InvalidOption(
+                f"mode={mode!r} is unknown", remedy=f"give one of {', '.join(MODES)}",
+                option="mode", found=mode, expected=MODES,
+            )
         now = self.check()
         h = _radius(now, h)
-        tasks = pairing.pair_tasks(now.shards, h)
-        task = partial(forests.forest_of_shards, h=h, threads=threads)
-        grown = reduce(
-            forests.merge_forests,
-            self._run(task, [one for one, _ in tasks], [other for _, other in tasks]),
-            forests.forest([]),
-        )
+        if mode == "star":
+            parts = self.pairs(h=h, collapse_equal=True, threads=threads)
+            grown = forests.forest_of_stars(parts)
+        else:
+            tasks = pairing.pair_tasks(now.shards, h)
+            task = partial(forests.forest_of_shards, h=h, threads=threads)
+            grown = reduce(
+                forests.merge_forests,
+                self._run(task, [one for one, _ in tasks], [other for _, other in tasks]),
+                forests.forest([]),
+            )
         named = np.unique(grown.root)
         roots = forests.merge_rows(self._run(partial(forests.rows_of, ids=named), now.shards))
         label = partial(forests.label_shard, grown=grown, roots=roots)
-        return forests.merge_labels(self._run(label, now.shards), singletons=singletons)
+        labels = self._run(label, now.shards)
+        return forests.merge_labels(labels, singletons=singletons, mode=mode)
 
     def losers(
         self, *, h: int | None = None, threads: int | None = None

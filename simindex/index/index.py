@@ -19,14 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from simindex.checks import is_int
+from simindex.checks import is_int, require_share
 from simindex.errors import InvalidOption
 from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
-from simindex.planning.similarity import require_sketches
+from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.asked import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.matches import NO_NEIGHBOUR
@@ -462,6 +462,8 @@ class Index:
         self,
         *,
         h: int | None = None,
+        similarity: float | None = None,
+        recall: float = 1.0,
         method: str = "auto",
         memory_limit: int | None = None,
         collapse_equal: bool = False,
@@ -472,6 +474,13 @@ class Index:
 
         Parameters
         ----------
+        similarity : float, optional
+            The least cosine of a pair, from 0.5 to 1, in place of h, as in `query`. In an index
+            with sketches these keep or reject the pairs within the radius; `Pairs.guarantee` says
+            which share of them is expected.
+        recall : float
+            With `similarity`, the share of the pairs at that similarity that become candidates; 1.0
+            stands for 0.85. Pairs within a radius are always all found.
         method : str
             ``"blocks"``, exact at any h, or ``"auto"``, which uses it.
         memory_limit : int, optional
@@ -480,7 +489,7 @@ class Index:
         collapse_equal : bool
             Of rows with equal fingerprints, pair only the one with the smallest id. The others are
             listed with it, as `groups`. So a million equal rows give a million lines, not 5 10**11
-            pairs.
+            pairs. Where sketches are compared, rows whose sketches are equal, too, count as equal.
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 100,000 rows.
         progress : function (done, all), optional
@@ -508,14 +517,16 @@ class Index:
         and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
         in all. Once all rows fit, everything is read once.
         """
-        from simindex.pairs.search import index_pairs
+        from simindex.pairs.indexed import index_pairs
 
         self._check_open()
         with told(self.path):
             snapshot = self._current()
+        radius, similar = self._pairing(h, similarity, recall)
         return each(self.path, index_pairs(
-            snapshot, self.options, h=self._radius(h), method=method, memory_limit=memory_limit,
-            collapse_equal=collapse_equal, threads=threads, progress=progress,
+            snapshot, self.options, h=radius, similar=similar, method=method,
+            memory_limit=memory_limit, collapse_equal=collapse_equal, threads=threads,
+            progress=progress,
         ))
 
     @typed
@@ -523,7 +534,10 @@ class Index:
         self,
         *,
         h: int | None = None,
-        mode: str = "components",
+        similarity: float | None = None,
+        recall: float = 1.0,
+        mode: str = "star",
+        prefer: Any = None,
         singletons: bool = True,
         memory_limit: int | None = None,
         threads: int | None = None,
@@ -533,11 +547,17 @@ class Index:
 
         Parameters
         ----------
+        similarity, recall : float
+            As in `pairs`: what is said of documents within h holds for those of the similarity.
         mode : str
-            ``"components"``: documents that pairs within h connect, over chains of any length. The
-            representative is the smallest id, and may be further than h from others.
             ``"star"``: a representative and documents within h of it, so that chains do not join
-            documents that differ.
+            documents that differ. ``"components"`` (single linkage): documents that pairs within h
+            connect, over chains of any length. The representative is the smallest id, and may be
+            further than h from others.
+        prefer : ids (p,), or function, optional
+            For stars: which documents become representatives before others, best first; others come
+            after these, by id. A function gets the documents that have near-duplicates, as
+            `Clusters`, once all pairs are found, and returns ids. Default: those with most pairs.
         singletons : bool
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
@@ -563,12 +583,13 @@ class Index:
 
         Notes
         -----
-        Stars are made in these steps. The document with the most pairs becomes a representative (a
-        pair is a row of it and a row of another document within h). Documents near it cannot become
-        representatives any more. The same repeats with the remaining documents. Then every document
-        that is no representative joins the nearest one. If two are equal, the smaller id wins. So
-        no two representatives are within h of each other. The result depends only on documents and
-        h, not on the order of appending, on segments, threads or memory. Source: Aslam, Pelekhov
+        Stars are made in these steps. The preferred document, or the one with the most pairs,
+        becomes a representative (a pair is a row of it and a row of another document within h).
+        Documents near it cannot become representatives any more. The same repeats with the
+        remaining documents. Then every document that is no representative joins the nearest one. If
+        two are equal, the smaller id wins. So no two representatives are within h of each other.
+        The result depends only on documents, h and the preference, not on the order of appending,
+        on segments, threads or memory. Source: Aslam, Pelekhov
         and Rus, The star clustering algorithm, 2004; here no document is in two clusters.
 
         Equal fingerprints are compared as one. Stars of large families take longer than components:
@@ -579,9 +600,10 @@ class Index:
 
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
+        radius, similar = self._pairing(h, similarity, recall)
         return index_clusters(
-            snapshot, self.options, h=self._radius(h), mode=mode, singletons=singletons,
-            memory_limit=memory_limit, threads=threads, progress=progress,
+            snapshot, self.options, h=radius, similar=similar, mode=mode, singletons=singletons,
+            memory_limit=memory_limit, threads=threads, progress=progress, prefer=prefer,
         )
 
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
@@ -609,13 +631,15 @@ class Index:
         batch: Batch | Any,
         *,
         h: int | None = None,
+        similarity: float | None = None,
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
     ) -> Explanation:
         """Shows how `query` answers, segment by segment, with predicted and measured cost.
 
-        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`.
+        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`. With
+        `similarity` it shows how the candidates are found; reading sketches is not part of it.
 
         Notes
         -----
@@ -626,9 +650,8 @@ class Index:
         snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
         answerer = self._answerer
-        question = answerer.question(
-            h=self._radius(h), recall=recall, method=method, memory=memory
-        )
+        near = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        question = answerer.question(**near, method=method, memory=memory)
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
     @typed
@@ -659,6 +682,14 @@ class Index:
     def _radius(self, h: int | None) -> int:
         handle = self._handle  # whose recipe is up to date: the call has taken its snapshot
         return handle.radius(h, handle.recipe)
+
+    def _pairing(
+        self, h: int | None, similarity: float | None, recall: float
+    ) -> tuple[int, Similar | None]:
+        """The radius of pairs, and the similarity if there is one."""
+        require_share(recall, "recall")
+        found = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        return found["h"], found.get("similar")
 
     def _nearness(
         self, h: int | None, similarity: float | None, recall: float, asking: Asked

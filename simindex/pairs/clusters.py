@@ -9,6 +9,8 @@ Invariants
 1. Clusters depend on documents, their fingerprints and h. They do not depend on threads, memory,
    the order of appending, or segments.
 2. Every member of a star is within h of its representative; no two representatives are.
+
+`stars.py` says which documents become representatives.
 """
 
 from __future__ import annotations
@@ -22,23 +24,26 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U32, U64
 from simindex.checks import require_distance
-from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
-from simindex.memory import ANSWER_SHARE, answer_bytes
+from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.find_all import WORTH_THREADS
+from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, stored_keys
-from simindex.pairs.tiles import Room
+from simindex.pairs.sketched import PairSketches
+from simindex.pairs.stars import NearPairs, as_preference
+from simindex.planning.similarity import Similar
+from simindex.query.sketched import apart
 from simindex.records.batch import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
+from simindex.records.stars import Prefer, ranks
 from simindex.simhash.radius import raw_radius
 from simindex.storage.files.verification import verified
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import sort_table
 from simindex.threads import thread_count
 
-MODES = ("components", "star")
+MODES = ("star", "components")
 
 MOST_ROWS = (1 << 32) - 2
 
@@ -47,9 +52,6 @@ ROW_BYTES = {"components": 100, "star": 120}
 
 FOREST_BYTES = 4
 """Bytes of a row while pairs are found."""
-
-STAR_PAIR_BYTES = 32
-"""Bytes of a pair of different fingerprints, which is stored for both its rows."""
 
 NO_DOCUMENT = np.uint32(0xFFFFFFFF)
 
@@ -64,6 +66,8 @@ def index_clusters(
     memory_limit: int | None,
     threads: int | None,
     progress: Progress | None,
+    similar: Similar | None = None,
+    prefer: Prefer | None = None,
 ) -> Clusters:
     """See `Index.clusters`."""
     require_distance(h, options.bits)
@@ -73,7 +77,7 @@ def index_clusters(
     keys = partial(stored_keys, stored, options) if options.keyed else None
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=memory_limit,
-        threads=threads, progress=progress, keys=keys,
+        threads=threads, progress=progress, keys=keys, similar=similar, prefer=prefer,
     )
 
 
@@ -81,9 +85,10 @@ def find_clusters(
     fingerprints: Any,
     *,
     h: int | None = None,
-    mode: str = "components",
+    mode: str = "star",
     singletons: bool = True,
     threads: int | None = None,
+    prefer: Prefer | None = None,
 ) -> Clusters:
     """Groups fingerprints in memory into clusters. Ids are row numbers.
 
@@ -110,7 +115,7 @@ def find_clusters(
     stored = StoredRows([table], None, words=rows.shape[1], ids=False, numbered=True)
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=None, threads=threads,
-        progress=None, keys=None,
+        progress=None, keys=None, prefer=prefer,
     )
 
 
@@ -147,6 +152,8 @@ def _clusters(
     threads: int | None,
     progress: Progress | None,
     keys: Any,
+    similar: Similar | None = None,
+    prefer: Prefer | None = None,
 ) -> Clusters:
     singletons = as_flag(singletons, "singletons")
     if not isinstance(mode, str) or mode not in MODES:
@@ -154,38 +161,69 @@ def _clusters(
             f"mode={mode!r} is unknown",
             remedy=f"give one of {', '.join(MODES)}", option="mode", found=mode, expected=MODES,
         )
+    prefer = as_preference(prefer, mode)
     if stored.stored > MOST_ROWS:
         raise InvalidOption(
             f"the index has {stored.stored:,} rows, but the limit of clusters is {MOST_ROWS:,}"
         )
     per_row = FOREST_BYTES if mode == "components" else FOREST_BYTES + 4
-    room = Room.within(
-        memory_limit, stored, beside=per_row * stored.stored,
+    room = room_within(
+        memory_limit, stored, similar, beside=per_row * stored.stored,
         later=ROW_BYTES[mode] * stored.stored, purpose="clusters",
     )
-    search = PairSearch(
-        stored, h=h, room=room, collapse=True,
+    search = search_of(
+        stored, similar, h=h, room=room, collapse=True,
         threads=thread_count(threads, len(stored), worth=WORTH_THREADS), progress=progress,
     )
     if mode == "star":
         documents = Documents(stored)
-        representative, distance = _stars(stored, documents, search, memory_limit)
+        near = NearPairs.of(search, stored.stored, ROW_BYTES["star"], memory_limit)
+        rank = None
+        if callable(prefer):
+            cluster = _components(stored, documents, near.forest())
+            rank = ranks(
+                prefer(_listed(documents, cluster, cluster, None, keys, "components")),
+                documents.ids,
+            )
+        elif prefer is not None:
+            rank = ranks(prefer, documents.ids)
+        representative, distance = near.stars(documents.of_row, len(documents.ids), rank)
+        del near
         cluster = _first_of_each(representative, len(documents.ids))
-    else:
-        forest = _native.Forest(stored.stored)
-        for found in search:
-            assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
-            forest.unite(found.a_numbers, found.b_numbers)
-        documents = Documents(stored)
-        documents.join(forest)
-        labels = forest.labels()
-        del forest
-        cluster = _first_of_each(labels[documents.first_row], stored.stored)
-        del labels
-        representative = cluster
-    counts = np.bincount(cluster, minlength=len(cluster)) if len(cluster) else np.empty(0, np.int64)
-    if mode == "components":
-        distance = _distances(stored, documents, cluster, counts)
+        return _listed(
+            documents, cluster, representative, distance, keys, mode, singletons, similar
+        )
+    forest = _native.Forest(stored.stored)
+    for found in search:
+        assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
+        forest.unite(found.a_numbers, found.b_numbers)
+    documents = Documents(stored)
+    cluster = _components(stored, documents, forest)
+    del forest
+    distance = _distances(
+        stored, documents, cluster, _counts(cluster), sketches_of(stored, similar)
+    )
+    return _listed(documents, cluster, cluster, distance, keys, mode, singletons, similar)
+
+
+def _components(stored: StoredRows, documents: Documents, forest: _native.Forest) -> U32:
+    """The first document of each document's component."""
+    documents.join(forest)
+    return _first_of_each(forest.labels()[documents.first_row], stored.stored)
+
+
+def _counts(cluster: U32) -> I64:
+    return np.bincount(cluster, minlength=len(cluster)) if len(cluster) else np.empty(0, np.int64)
+
+
+def _listed(
+    documents: Documents, cluster: U32, representative: U32, distance: U16 | None, keys: Any,
+    mode: str, singletons: bool = False, similar: Similar | None = None,
+) -> Clusters:
+    """The clusters by (cluster, id). Without distances they are all 0."""
+    if distance is None:
+        distance = np.zeros(len(cluster), np.uint16)
+    counts = _counts(cluster)
     places = _native.sort_rows(cluster.astype(np.uint64))
     if not singletons:
         places = places[counts[cluster[places]] > 1]
@@ -196,6 +234,7 @@ def _clusters(
     return Clusters(
         documents.ids, places.astype(np.uint32), cluster, representative, distance[places],
         counts[cluster].astype(np.int64), mode, fetch,
+        similarity_bits=0 if similar is None else similar.compared_bits,
     )
 
 
@@ -255,52 +294,14 @@ def _first_of_each(label: NDArray[Any], labels: int) -> U32:
     return firsts
 
 
-def _stars(
-    stored: StoredRows, documents: Documents, search: PairSearch, memory_limit: int | None
-) -> tuple[U32, U16]:
-    """Representative of each document, and the distance to it."""
-    first = np.arange(stored.stored, dtype=np.uint32)
-    near: list[tuple[U32, U32, U16]] = []
-    pairs = 0
-    for found in search:
-        assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
-        a, b = found.a_numbers.astype(np.uint32), found.b_numbers.astype(np.uint32)
-        equal = found.distance == 0
-        first[b[equal]] = a[equal]
-        far = ~equal
-        near.append((a[far], b[far], found.distance[far]))
-        pairs += len(near[-1][0])
-        _check_pairs(pairs, ROW_BYTES["star"] * stored.stored, memory_limit)
-    none = np.empty(0, np.uint32)
-    a = np.concatenate([none, *(some[0] for some in near)])
-    b = np.concatenate([none, *(some[1] for some in near)])
-    distance = np.concatenate([np.empty(0, np.uint16), *(some[2] for some in near)])
-    near.clear()
-    return _native.star(first, documents.of_row, len(documents.ids), a, b, distance)
+def _distances(
+    stored: StoredRows, documents: Documents, cluster: U32, counts: I64,
+    sketches: PairSketches | None,
+) -> U16:
+    """Least distance between a row of each document and one of its cluster's first document.
 
-
-def _check_pairs(pairs: int, beside: int, memory_limit: int | None) -> None:
-    if memory_limit is None:
-        if STAR_PAIR_BYTES * pairs <= answer_bytes():
-            return
-        raise TooManyMatches(
-            f"{pairs:,} pairs of different fingerprints found so far, which stars are made of, do "
-            f"not fit into {answer_bytes() >> 20:,} MiB, 1/{ANSWER_SHARE} of the memory",
-            remedy='give a smaller h, mode="components", or Index.clusters a memory_limit',
-            found=pairs, memory_limit=answer_bytes(), expected=answer_bytes() // STAR_PAIR_BYTES,
-        )
-    least = beside + STAR_PAIR_BYTES * pairs
-    if least > memory_limit:
-        raise InvalidOption(
-            f"memory_limit={memory_limit:,} bytes is too little for stars: {pairs:,} pairs of "
-            f"different fingerprints found so far take {least:,}",
-            remedy='give more, a smaller h, or mode="components"', option="memory_limit",
-            found=memory_limit, expected=least,
-        )
-
-
-def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I64) -> U16:
-    """Least distance between a row of each document and one of its cluster's first document."""
+    Of sketches if they are given: rows are then compared by their numbers.
+    """
     distance = np.zeros(len(cluster), np.uint16)
     if not len(cluster) or int(counts.max()) < 2:
         return distance
@@ -310,8 +311,11 @@ def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I
     members[heads] = False
     found: list[tuple[U32, U64]] = []
     for place, start, rows, chosen in stored.pieces():
-        of = documents.of_row[stored.numbers(place, start, len(rows), chosen)]
+        numbers = stored.numbers(place, start, len(rows), chosen)
+        of = documents.of_row[numbers]
         some = np.flatnonzero(heads[of])
+        if sketches is not None:
+            rows, chosen = numbers, None
         found.append((of[some], rows[some if chosen is None else chosen[some]]))
     of_head = np.concatenate([of for of, _ in found])
     order = np.argsort(of_head, kind="stable")
@@ -320,15 +324,21 @@ def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I
     del found, order
     distance[members] = np.iinfo(np.uint16).max
     for place, start, rows, chosen in stored.pieces():
-        of = documents.of_row[stored.numbers(place, start, len(rows), chosen)]
+        numbers = stored.numbers(place, start, len(rows), chosen)
+        of = documents.of_row[numbers]
         some = np.flatnonzero(members[of])
         if not len(some):
             continue
+        if sketches is not None:
+            rows, chosen = numbers, None
         of, rows = of[some], rows[some if chosen is None else chosen[some]]
         at = np.searchsorted(of_head, cluster[of], side="left")
         end = np.searchsorted(of_head, cluster[of], side="right")
         while len(of):  # once, except for documents of several rows
-            bits = np.bitwise_count(rows ^ head_rows[at]).sum(axis=1, dtype=np.uint16)
+            bits = (
+                apart(rows, head_rows[at]) if sketches is None
+                else sketches.distance(rows, head_rows[at])
+            )
             np.minimum.at(distance, of, bits)
             at = at + 1
             left = at < end

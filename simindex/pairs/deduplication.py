@@ -3,8 +3,9 @@
     buffer of rows -> against what is stored      the nearest stored row wins, whatever it is
                    -> against each other          greedy, in an order of rank; or each against all
 
-1. A row that loses is within h of the one it lost to: there are no chains.
-2. Of two rows within h of each other that both could be kept, the earlier in rank is kept.
+1. A row that loses is near the one it lost to: within h, and of a similarity with sketches, if
+   these are near, too. There are no chains.
+2. Of two rows near each other that both could be kept, the earlier in rank is kept.
 3. Rows in rank order may be cut into buffers anywhere, if what was kept of the earlier ones is
    stored in between: who loses, and at which distance, is the same.
 
@@ -22,14 +23,21 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64, Bools
 from simindex.bits.distinct import distinct
+from simindex.bits.splitmix import mixed
 from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all
+from simindex.planning.similarity import Similar
+from simindex.query.sketched import kept_pairs
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.records.pairs import Pairs
 
 BLOCK_ROWS = 1024
 """Rows that are compared with each other at once: half a million pairs if all are near."""
+
+SCANNED_PAIRS = 1 << 21
+"""Of a row that was kept and another one, compared at once where sketches decide: all may be near.
+"""
 
 TELLING_BITS = 12
 """Of h + 1 blocks of fewer bits, many rows share one, and a scan is as fast as `find_all`."""
@@ -41,8 +49,52 @@ NOWHERE = np.iinfo(np.uint16).max
 class Searchable(Protocol):
     """What an index is asked for here."""
 
-    def query(self, batch: Batch, *, h: int, first: bool, recall: float) -> Matches:
+    def query(
+        self, batch: Batch, *, h: int | None = None, similarity: float | None = None,
+        first: bool = False, limit: int | None = None, recall: float = 1.0,
+    ) -> Matches:
         """See `Index.query`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """What makes two rows near-duplicates."""
+
+    h: int
+    recall: float = 1.0
+    """Of a search among stored rows: a share of the rows within h, or of those of a similarity."""
+    similar: Similar | None = None
+    """The similarity that chose h, if one was asked for."""
+
+    @property
+    def sketched(self) -> bool:
+        """Whether sketches decide: distances are then those of sketches."""
+        return self.similar is not None and self.similar.sketch_bits > 0
+
+    @property
+    def similarity_bits(self) -> int:
+        """Of how many bits distances are, if a similarity was asked for. Else 0."""
+        return 0 if self.similar is None else self.similar.compared_bits
+
+    def sketch(self, batch: Batch) -> U64 | None:
+        """The sketches of a batch, if they decide."""
+        return batch.sketch if self.sketched else None
+
+    @property
+    def most(self) -> int:
+        """In how many bits sketches may differ, if they decide."""
+        return 0 if self.similar is None else self.similar.most
+
+
+def whole(rows: U64, sketches: U64 | None) -> U64:
+    """Fingerprints, with a digest of their sketches if these decide: equal for equal documents, and
+    hardly ever for others."""
+    if sketches is None:
+        return rows
+    digest = np.zeros(len(rows), np.uint64)
+    for word in range(sketches.shape[1]):
+        digest = mixed(digest ^ sketches[:, word])
+    return np.concatenate([rows, digest[:, None]], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,20 +131,31 @@ class Stored:
         return self.keys[int(self.place[row])]
 
 
-def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> Stored:
-    """The nearest stored row within h of each row; of several at one distance, any.
+def nearest_stored(index: Searchable, batch: Batch, near: Nearness) -> Stored:
+    """The nearest near stored row of each row; of several at one distance, any.
 
     Notes
     -----
     Equal rows are asked once. One match a query is fetched, then one at a smaller distance for
     those that can have it, until there is none: with a million stored copies of a template, all
     matches of all its copies would fill the machine. At most h + 1 calls, each for fewer rows.
+    Where sketches decide, one call finds the nearest.
     """
-    first, member_of = distinct(batch.rows)
+    first, member_of = distinct(whole(batch.rows, near.sketch(batch)))
     asked = batch.take(first)
     distance = np.full(len(first), NOWHERE, np.uint16)
     place = np.full(len(first), -1, np.int64)
     keys: list[Any] = []
+    if near.sketched and near.similar is not None and len(first):
+        found = index.query(
+            asked, similarity=near.similar.similarity, recall=near.recall, limit=1
+        )
+        distance[found.query] = found.distance
+        place[found.query] = np.arange(len(found))
+        named = found.keys()
+        keys.extend(found.id.tolist() if named is None else named)
+        return Stored(distance[member_of], place[member_of], keys)
+    h, recall = near.h, near.recall if near.similar is None else near.similar.recall
 
     def ask(some: I64, radius: int) -> None:
         found = index.query(
@@ -115,10 +178,12 @@ def nearest_stored(index: Searchable, batch: Batch, h: int, recall: float) -> St
     return Stored(distance[member_of], place[member_of], keys)
 
 
-def greedy(rows: U64, order: I64, excluded: Bools, h: int) -> Losses:
+def greedy(
+    rows: U64, order: I64, excluded: Bools, near: Nearness, sketches: U64 | None = None
+) -> Losses:
     """What each row loses to when the rows are kept in an order of rank.
 
-    A row is kept if none that was kept before it is within h. One that is not loses to the nearest
+    A row is kept if none that was kept before it is near. One that is not loses to the nearest
     of these; of several, to the first in rank.
 
     Parameters
@@ -128,6 +193,8 @@ def greedy(rows: U64, order: I64, excluded: Bools, h: int) -> Losses:
         The rows by rank, best first.
     excluded : bool (n,)
         Rows that are not kept in any case, the same for equal rows; they lose all the same.
+    sketches : uint64 (n, S), optional
+        Those of the rows, if they decide.
 
     Notes
     -----
@@ -138,18 +205,25 @@ def greedy(rows: U64, order: I64, excluded: Bools, h: int) -> Losses:
     kept = np.empty(0, np.int64)
     for start in range(0, len(order), BLOCK_ROWS):
         block = order[start : start + BLOCK_ROWS]
-        kept = np.concatenate([kept, _settle(rows, block, kept, excluded[block], h, losses)])
+        new = _settle(rows, sketches, block, kept, excluded[block], near, losses)
+        kept = np.concatenate([kept, new])
     return losses
 
 
 def _settle(
-    rows: U64, block: I64, kept: I64, excluded: Bools, h: int, losses: Losses
+    rows: U64, sketches: U64 | None, block: I64, kept: I64, excluded: Bools, near: Nearness,
+    losses: Losses,
 ) -> I64:
     """Decides a block of rows; returns those that are kept, in rank order."""
-    first, group_of = distinct(rows[block])
+    first, group_of = distinct(whole(rows[block], None if sketches is None else sketches[block]))
     by_rank = np.argsort(first)
     first, group_of = first[by_rank], np.argsort(by_rank)[group_of]
-    (later, earlier, before), among = _near(rows[kept], rows[block[first]], h)
+    if sketches is None:
+        (later, earlier, before), among = _near(rows[kept], rows[block[first]], near.h)
+    else:
+        (later, earlier, before), among = _near_sketches(
+            rows, sketches, kept, block[first], near
+        )
     gone = excluded[first]
     gone[later] = True
     _choose(gone, among.a.astype(np.int64, copy=False), among.b.astype(np.int64, copy=False))
@@ -182,6 +256,36 @@ def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
     return (b[across] - len(kept), a[across], distance[across]), among
 
 
+def _near_sketches(
+    rows: U64, sketches: U64, kept: I64, block: I64, near: Nearness
+) -> tuple[tuple[I64, I64, U16], Pairs]:
+    """As `_near`, of rows whose sketches are near, too, with the distance of these."""
+    # Kept rows may be within h of each other here, so that they are not compared as pairs.
+    later, earlier, before = _near_by_parts(rows, sketches, block, kept, near)
+    found = find_all(rows[block], h=min(near.h, 64 * rows.shape[1]))
+    a, b = found.a.astype(np.int64, copy=False), found.b.astype(np.int64, copy=False)
+    places, distance = kept_pairs(sketches, block[a], block[b], near.most)
+    return (later, earlier, before), Pairs(a[places], b[places], distance)
+
+
+def _near_by_parts(
+    rows: U64, sketches: U64, queries: I64, others: I64, near: Nearness
+) -> tuple[I64, I64, U16]:
+    """(query, other, distance of sketches) of rows that are near, by places of both."""
+    none = np.empty(0, np.int64)
+    query, row, apart = [none], [none], [np.empty(0, np.uint16)]
+    step = max(1, SCANNED_PAIRS // max(1, len(others)))
+    table = rows[others]
+    for start in range(0, len(queries) if len(others) else 0, step):
+        some = queries[start : start + step]
+        of, other, _, _ = _native.scan(table, rows[some], min(near.h, 64 * rows.shape[1]), False)
+        places, distance = kept_pairs(sketches, some[of], others[other], near.most)
+        query.append(of[places] + start)
+        row.append(other[places].astype(np.int64))
+        apart.append(distance)
+    return np.concatenate(query), np.concatenate(row), np.concatenate(apart)
+
+
 def _choose(gone: Bools, a: I64, b: I64) -> None:
     """Marks in `gone` what is near one that stays, in order; pairs have a < b, sorted by (a, b)."""
     starts = np.searchsorted(a, np.arange(len(gone) + 1))
@@ -210,8 +314,8 @@ def _assign(
     losses.winner[row], losses.distance[row] = winner[candidate], apart[candidate]
 
 
-def any_neighbour(rows: U64, h: int) -> Losses:
-    """Another row within h of each row, if there is one; not always the nearest.
+def any_neighbour(rows: U64, near: Nearness, sketches: U64 | None = None) -> Losses:
+    """Another row near each row, if there is one; not always the nearest.
 
     Notes
     -----
@@ -219,14 +323,22 @@ def any_neighbour(rows: U64, h: int) -> Losses:
     with what was dropped, up to the first that is near. All pairs would fill the memory where
     thousands of different rows are near each other.
     """
-    losses = greedy(rows, np.arange(len(rows), dtype=np.int64), np.zeros(len(rows), np.bool_), h)
+    order = np.arange(len(rows), dtype=np.int64)
+    losses = greedy(rows, order, np.zeros(len(rows), np.bool_), near, sketches)
     winner, distance = losses.winner.copy(), losses.distance.copy()
     losers = np.flatnonzero(losses.winner >= 0)
     # Of those that lost to it, a row has the nearest, the first of several.
-    near = losers[firsts(losses.winner[losers], losers, losses.distance[losers])]
-    winner[losses.winner[near]], distance[losses.winner[near]] = near, losses.distance[near]
+    nearest = losers[firsts(losses.winner[losers], losers, losses.distance[losers])]
+    winner[losses.winner[nearest]] = nearest
+    distance[losses.winner[nearest]] = losses.distance[nearest]
     lonely = np.flatnonzero(winner < 0)
-    dropped = losers[distinct(rows[losers])[0]]
-    query, row, apart, _ = _native.scan(rows[dropped], rows[lonely], h, True)
+    dropped = losers[distinct(whole(rows, sketches)[losers])[0]]
+    if sketches is None:
+        query, found, apart, _ = _native.scan(rows[dropped], rows[lonely], near.h, True)
+        row = found.astype(np.int64)
+    else:
+        query, row, apart = _near_by_parts(rows, sketches, lonely, dropped, near)
+        once = firsts(query, row, apart)
+        query, row, apart = query[once], row[once], apart[once]
     winner[lonely[query]], distance[lonely[query]] = dropped[row], apart
     return Losses(winner, distance)

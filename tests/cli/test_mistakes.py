@@ -163,7 +163,7 @@ MISTAKES = [
     ("query pages.sim --text '!!!'", 1, "text:1: no fingerprint: it has no words that count"),
     ("pairs pages.sim -d 65", 2, "--distance 65 is not a valid distance"),
     ("pairs pages.sim --memory-limit 1", 2, "at least", "give at least that"),
-    ("clusters pages.sim --mode star", 2, "No such option '--mode'"),
+    ("clusters pages.sim --mode stars", 2, "'stars' is not one of 'star', 'components'"),
     ("fingerprint --text ''", 1, "no document has a fingerprint"),
     ("fingerprint --text 'a b' --weighting tfidf", 2, "there is no INPUT: give one, or --recipe"),
     ("plan --rows -5", 2, "'-5' is not a whole number"),

@@ -28,7 +28,7 @@ from simindex.errors import (
     RecipeMismatch,
     StorageFull,
 )
-from simindex.pairs.deduplication import greedy
+from simindex.pairs.deduplication import Nearness, greedy
 
 BY = ("rows", "prefix")
 
@@ -36,7 +36,7 @@ BY = ("rows", "prefix")
 def local_losers(fingerprints: U64, h: int) -> list[list[int]]:
     """(id, winner, distance) of rows that lose in the order of their numbers."""
     rows = fingerprints.reshape(len(fingerprints), -1)
-    found = greedy(rows, np.arange(len(rows)), np.zeros(len(rows), np.bool_), h)
+    found = greedy(rows, np.arange(len(rows)), np.zeros(len(rows), np.bool_), Nearness(h))
     lost = np.flatnonzero(found.winner >= 0)
     return [lost.tolist(), found.winner[lost].tolist(), found.distance[lost].tolist()]
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.pairs import clusters
+from simindex.pairs import stars
 from simindex.pairs.clusters import connected
 from simindex.pairs.tiles import Room
 from simindex.records.clusters import Clusters
@@ -178,9 +178,10 @@ def test_clusters_of_an_index_are_those_of_its_documents(
 def test_a_star_does_not_glue_a_chain() -> None:
     """Four documents, each within 2 of the next, and the ends 6 apart."""
     rows = np.array([0, 0b11, 0b1111, 0b111111], np.uint64)
-    assert [one.cluster for one in simindex.find_clusters(rows, h=2)] == [0, 0, 0, 0]
-    assert [one.distance for one in simindex.find_clusters(rows, h=2)] == [0, 2, 4, 6]
-    stars = simindex.find_clusters(rows, h=2, mode="star")
+    linked = simindex.find_clusters(rows, h=2, mode="components")
+    assert [one.cluster for one in linked] == [0, 0, 0, 0]
+    assert [one.distance for one in linked] == [0, 2, 4, 6]
+    stars = simindex.find_clusters(rows, h=2)
     assert listed(stars) == [(0, 0, 1, 2, 3), (1, 0, 1, 0, 3), (2, 0, 1, 2, 3), (3, 3, 3, 0, 1)]
 
 
@@ -254,13 +255,13 @@ def test_no_documents_are_no_clusters(index_path: Path, mode: str) -> None:
 def test_pairs_of_stars_have_a_limit_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are kept until all are found; components keep none."""
     rows = np.uint64(1) << np.arange(60, dtype=np.uint64)
-    monkeypatch.setattr(clusters, "answer_bytes", lambda: clusters.STAR_PAIR_BYTES * 60 * 59 // 2)
+    monkeypatch.setattr(stars, "answer_bytes", lambda: stars.PAIR_BYTES * 60 * 59 // 2)
     assert simindex.find_clusters(rows, h=2, mode="star").clusters == 1
     more = np.append(rows, np.uint64(0))
     with pytest.raises(simindex.TooManyMatches, match="of the memory") as caught:
         simindex.find_clusters(more, h=2, mode="star")
     assert "components" in str(caught.value.remedy)
-    assert simindex.find_clusters(more, h=2).clusters == 1
+    assert simindex.find_clusters(more, h=2, mode="components").clusters == 1
 
 
 @pytest.mark.slow
@@ -294,7 +295,7 @@ def test_memory_stays_within_the_limit(index_path: Path, call: str, limit_mib: i
             found = sum(map(len, index.pairs(h=3, memory_limit=limit << 20)))
             assert found > 5_000_000, found
         else:
-            found = index.clusters(h=3, memory_limit=limit << 20)
+            found = index.clusters(h=3, mode="components", memory_limit=limit << 20)
             assert found.clusters <= 1100, found.clusters
         done.set()
         watcher.join()
@@ -315,8 +316,8 @@ def test_a_wrong_option_is_refused(index_path: Path) -> None:
             with pytest.raises(InvalidOption):
                 index.clusters(**options)
         with pytest.raises(InvalidOption) as caught:
-            index.clusters(memory_limit=100)
-        index.clusters(memory_limit=caught.value.data["expected"])
+            index.clusters(mode="components", memory_limit=100)
+        index.clusters(mode="components", memory_limit=caught.value.data["expected"])
         with pytest.raises(InvalidOption, match="pairs of different fingerprints"):
             index.clusters(h=6, mode="star", memory_limit=caught.value.data["expected"] + (1 << 20))
     with pytest.raises(InvalidBatch):
@@ -359,4 +360,7 @@ def test_the_kernels_refuse_what_is_not_there() -> None:
         (rows + 1, rows, none, bits), (rows, rows + 1, none, bits), (rows, rows, one, bit)
     ):
         with pytest.raises(ValueError, match="not there"):
-            _native.star(first.astype(np.uint32), document.astype(np.uint32), 3, a, a, distance)
+            _native.star(
+                first.astype(np.uint32), document.astype(np.uint32), 3, a, a, distance,
+                np.empty(0, np.uint64),
+            )

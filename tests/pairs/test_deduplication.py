@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex.pairs import deduplication
-from simindex.pairs.deduplication import NOWHERE, any_neighbour, greedy, nearest_stored
+from simindex.pairs.deduplication import NOWHERE, Nearness, any_neighbour, greedy, nearest_stored
 
 Loss = tuple[int, int] | None
 
@@ -64,7 +64,7 @@ def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
         patched.setattr(deduplication, "BLOCK_ROWS", block)
         losses = greedy(
             np.array(rows, np.uint64).reshape(-1, words), np.array(order, np.int64),
-            np.array(excluded, np.bool_), h,
+            np.array(excluded, np.bool_), Nearness(h),
         )
     assert as_list(losses) == lost_by_brute_force(rows, order, excluded, h)
     assert (losses.distance == NOWHERE).tolist() == (losses.winner < 0).tolist()
@@ -81,7 +81,7 @@ def test_any_neighbour_is_another_row_within_h(
     rows = data.draw(buffers(words))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(deduplication, "BLOCK_ROWS", block)
-        losses = as_list(any_neighbour(np.array(rows, np.uint64).reshape(-1, words), h))
+        losses = as_list(any_neighbour(np.array(rows, np.uint64).reshape(-1, words), Nearness(h)))
     for row, (mine, loss) in enumerate(zip(rows, losses, strict=True)):
         others = [apart(mine, other) for b, other in enumerate(rows) if b != row]
         assert (loss is None) == (min(others, default=h + 1) > h)
@@ -93,7 +93,7 @@ def test_any_neighbour_is_another_row_within_h(
 def test_a_row_between_others_finds_one_that_lost_elsewhere() -> None:
     """2 is near 1 only, which loses to 0: 2 would be kept, and yet is not alone."""
     rows = np.array([[0b0000], [0b0011], [0b1111], [0xFF << 40]], np.uint64)
-    losses = any_neighbour(rows, 2)
+    losses = any_neighbour(rows, Nearness(2))
     assert as_list(losses) == [(1, 2), (0, 2), (1, 2), None]
 
 
@@ -112,13 +112,13 @@ def test_the_nearest_stored_row_is_found_at_its_distance(
     keys = [f"k{row}" for row in range(50)]
     options = simindex.IndexOptions(bits=64 * words, keys="str")
     with simindex.open(tmp_path / "i", "n", options=options) as index:
-        empty = nearest_stored(index, simindex.Batch(asked), h, 1.0)
+        empty = nearest_stored(index, simindex.Batch(asked), Nearness(h))
         assert (empty.distance == NOWHERE).all()
         for half in (slice(0, 30), slice(30, 50)):
             index.append(stored[half], keys=keys[half])
             index.commit()
-        found = nearest_stored(index, simindex.Batch(asked), h, 1.0)
-        nothing = nearest_stored(index, simindex.Batch(asked[:0]), h, 1.0)
+        found = nearest_stored(index, simindex.Batch(asked), Nearness(h))
+        nothing = nearest_stored(index, simindex.Batch(asked[:0]), Nearness(h))
     assert len(nothing.distance) == 0
     far = 0
     for row, mine in enumerate(asked.tolist()):
@@ -138,15 +138,16 @@ def test_a_template_a_hundred_thousand_times_is_compared_once() -> None:
     rows = np.full((100_000, 1), 77, np.uint64)
     rows[1::50_000] = 76
     order = np.arange(len(rows))[::-1].copy()
-    losses = greedy(rows, order, np.zeros(len(rows), np.bool_), 1)
+    losses = greedy(rows, order, np.zeros(len(rows), np.bool_), Nearness(1))
     assert losses.winner[-1] == -1
     assert (losses.winner[:-1] == 99_999).all()
     assert losses.distance.nonzero()[0].tolist() == [1, 50_001, 99_999]
-    losses = any_neighbour(rows, 0)
+    losses = any_neighbour(rows, Nearness(0))
     assert losses.winner[[0, 2, 3]].tolist() == [2, 0, 0]
     assert losses.winner[[1, 50_001]].tolist() == [50_001, 1]
     assert (losses.distance == 0).all()
     template = np.uint64(1) << np.arange(64, dtype=np.uint64)
     near = (template[:, None] | template[None, :]).reshape(-1, 1)  # 2,080 rows within 4 bits
-    assert (any_neighbour(near, 4).winner >= 0).all()
-    assert (greedy(near, order[-len(near) :], np.zeros(len(near), np.bool_), 4).winner >= 0).sum()
+    assert (any_neighbour(near, Nearness(4)).winner >= 0).all()
+    losses = greedy(near, order[-len(near) :], np.zeros(len(near), np.bool_), Nearness(4))
+    assert (losses.winner >= 0).sum()

@@ -164,7 +164,9 @@ def wrong_collapsed(h: int) -> Answer:
     return judge
 
 
-def wrong_clusters(h: int, *, star: bool = False, singletons: bool = True) -> Answer:
+def wrong_clusters(
+    h: int, *, star: bool = True, singletons: bool = True, preferred: tuple[Any, ...] = ()
+) -> Answer:
     """Of `Index.clusters`, where no name has two rows; names are ids, or keys for components."""
     def judge(found: Any, rows: Rows) -> str:
         near: dict[Any, set[Any]] = {name: set() for name, _ in rows}
@@ -172,7 +174,7 @@ def wrong_clusters(h: int, *, star: bool = False, singletons: bool = True) -> An
             if apart(one, other) <= h:
                 near[a].add(b)
                 near[b].add(a)
-        groups = _stars(near, dict(rows)) if star else _components(near)
+        groups = _stars(near, dict(rows), preferred) if star else _components(near)
         right = sorted(sorted(group) for group in groups if singletons or len(group) > 1)
         keys = found.keys()
         listed: dict[int, list[Any]] = {}
@@ -198,11 +200,19 @@ def _components(near: dict[Any, set[Any]]) -> list[set[Any]]:
     return groups
 
 
-def _stars(near: dict[Any, set[Any]], values: dict[Any, int]) -> list[set[Any]]:
+def _stars(
+    near: dict[Any, set[Any]], values: dict[Any, int], preferred: tuple[Any, ...]
+) -> list[set[Any]]:
     heads: list[Any] = []
     free = set(near)
+
+    def rank(name: Any) -> Any:
+        if not preferred:
+            return -len(near[name]), name
+        return preferred.index(name) if name in preferred else len(preferred), name
+
     while free:
-        head = min(free, key=lambda name: (-len(near[name]), name))
+        head = min(free, key=rank)
         heads.append(head)
         free -= near[head] | {head}
     stars: dict[Any, set[Any]] = {head: {head} for head in heads}

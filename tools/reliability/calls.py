@@ -334,11 +334,16 @@ def _questions() -> Iterator[Call]:
     yield Call("explain_top", {"batch": QUERIES, "k": 2, "max_error": "auto", "recall": 0.9,
                                "rerank": 8}, mode="r")
     yield Call("explain", {"batch": WEIGHTED, "recall": 0.8, "memory": ROOM}, mode="r")
+    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r")
     for arguments in ({"h": 3}, {"method": "auto"}, {"method": "blocks"}, {"memory_limit": ROOM},
                       {"threads": 2}, {"progress": progress}, {"collapse_equal": False}):
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
     yield Call("pairs", {"collapse_equal": True}, mode="r", answer=brute.wrong_collapsed(3))
     yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(KEYED_H))
+    yield Call("pairs", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+               answer=brute.wrong_pairs(RADIUS))
+    yield Call("clusters", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+               answer=brute.wrong_clusters(RADIUS))
     for mode in ("components", "star"):
         yield Call("clusters", {"h": 3, "mode": mode}, mode="r",
                    answer=brute.wrong_clusters(3, star=mode == "star"))
@@ -348,7 +353,10 @@ def _questions() -> Iterator[Call]:
     for singletons in (False, True):
         yield Call("clusters", {"singletons": singletons}, mode="r",
                    answer=brute.wrong_clusters(3, singletons=singletons))
-    yield Call("clusters", on="keyed", mode="r", answer=brute.wrong_clusters(KEYED_H))
+    yield Call("clusters", {"mode": "components"}, on="keyed", mode="r",
+               answer=brute.wrong_clusters(KEYED_H, star=False))
+    yield Call("clusters", {"prefer": [6, 1]}, mode="r",
+               answer=brute.wrong_clusters(3, preferred=(6, 1)))
     yield Call("contains", {"ids": [1, 6, 77]}, mode="r", answer=has(1, 6, 77))
     yield Call("contains", {"keys": ["key1", "key2"]}, on="keyed", mode="r",
                answer=has("key1", "key2"))
@@ -631,7 +639,8 @@ def _functions() -> Iterator[Call]:
         yield Call("find_clusters", {"fingerprints": MEMORY, "h": 3, "mode": mode, "threads": 2},
                    mode="", answer=clusters)
     for singletons in (False, True):
-        yield Call("find_clusters", {"fingerprints": MEMORY, "singletons": singletons}, mode="",
+        yield Call("find_clusters", {"fingerprints": MEMORY, "singletons": singletons,
+                                     "prefer": [0]}, mode="",
                    answer=clusters)
     yield Call("rotation_pairs", {"fingerprints": MEMORY, "h": 3, "rotations": 8, "window": 2,
                                   "comparisons": 16, "seed": 1}, mode="")

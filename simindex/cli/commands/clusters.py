@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import simindex
+from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.choices import (
+    NamedPath,
     Reading,
     distance_option,
     index_argument,
@@ -23,6 +26,12 @@ from simindex.cli.choices import (
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
 from simindex.cli.console import count, duration, say
+from simindex.cli.dedup.certificates import (
+    certificate_format,
+    certificates,
+    schema_of_certificates,
+    write_certificates,
+)
 from simindex.cli.dedup.keeping import (
     REPRESENTATIVE,
     by_rank,
@@ -34,25 +43,46 @@ from simindex.cli.dedup.ranks import WRITTEN, Keep
 from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
+from simindex.cli.similarity import (
+    columns_of_similarity,
+    require_one,
+    schema_of_similarity,
+    share_option,
+    similarity_option,
+    within,
+)
 from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:
-    from simindex.arrays import I64
+    from simindex.arrays import I64, U64
     from simindex.records.clusters import Clusters
+
+
+_MODE = click.option(
+    "--mode", type=click.Choice(["star", "components"]), default="star", show_default=True,
+    help="star puts only documents near one representative into a cluster. components (single "
+    "linkage) also joins documents that are far apart, if a chain of near-duplicates leads from "
+    "one to the other.",
+)
+
+_STAR = click.option("--star", "mode", flag_value="star", hidden=True)  # its name before --mode
+
+
+def mode_options(command: Any) -> Any:
+    """Which clusters are made; the command gets it as `mode`."""
+    return _STAR(_MODE(command))
 
 
 @program.command()
 @index_argument
 @inputs_argument
 @distance_option
-@click.option(
-    "--star", is_flag=True,
-    help="Put only documents within the distance of one representative into a cluster. Without it, "
-    "a chain of near-duplicates may join documents that are far apart.",
-)
+@similarity_option
+@share_option
+@mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
     help="List or omit documents without a near-duplicate.",
@@ -72,57 +102,83 @@ if TYPE_CHECKING:
 @click.option(
     "--date-field", metavar="NAME", help="With --keep newest, the field that has the date."
 )
+@click.option(
+    "--certificates", "certified", type=NamedPath(), metavar="FILE",
+    help="With --keep, write for each document to drop the kept one and the distance, and with "
+    "--similarity the estimated similarity: JSON lines, or a table if FILE ends with .csv or "
+    ".parquet.",
+)
 @memory_limit_option
 @threads_option
 @input_options
 @result_options
 @output_options
 def clusters(
-    index_path: str, inputs: tuple[str, ...], h: int | None, star: bool, singletons: bool,
-    keep: Keep | None, listed: str | None, date_field: str | None, memory_limit: int | None,
-    threads: int | None, reading: Reading, results: Results, as_json: bool, quiet: bool,
+    index_path: str, inputs: tuple[str, ...], h: int | None, similarity: float | None,
+    recall: float, mode: str, singletons: bool, keep: Keep | None, listed: str | None,
+    date_field: str | None, certified: str | None, memory_limit: int | None, threads: int | None,
+    reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
 
-    A cluster is a group of near-duplicates. Prints one line for each document: its key (or id), the
-    name of its cluster, the representative of the cluster, the size of the cluster, and the
-    distance to the representative, separated by tabs and ordered by cluster. The name of a cluster
-    is that of its document with the smallest id.
+    A cluster is a representative and its near-duplicates. Prints one line for each document: its
+    key (or id), the name of its cluster, the representative of the cluster, the size of the
+    cluster, and the distance to the representative, separated by tabs and ordered by cluster; then,
+    with --similarity, the estimated similarity. The name of a cluster is that of its document with
+    the smallest id.
 
     INPUTs are those from which INDEX was built. Only --keep needs them.
     """
     import numpy as np
 
-    keep = _checked_keep(keep, listed, date_field, inputs)
+    keep = _checked_keep(keep, listed, date_field, certified, inputs)
+    if certified is not None and mode != "star":
+        raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
+                               "far from the one that is kept")
+    require_one(h, similarity)
     require_inputs(inputs)
     results.require_apart(inputs, index_path)
+    require_apart("--certificates", certified, inputs, index_path)
+    row = certificate_format(certified)
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index:
-        h = index.h if h is None else h
+        if similarity is None:
+            h = index.h if h is None else h
         if keep is not None:
             _require_ranks(keep, inputs, bool(index.options.keys))
-        schema = _schema_of_verdicts if keep else schema_of_clusters
-        with results.opened(schema(index.options.keys)) as write:
-            with Progress("pairing", "row", quiet=quiet) as progress:
-                found = index.clusters(
-                    h=h, mode="star" if star else "components", singletons=singletons,
-                    memory_limit=memory_limit, threads=threads, progress=progress.tell,
-                )
-            rows = len(index)
-            if keep is None:
-                print_clusters(found, write)
-            else:
+        keys = index.options.keys
+        schema = _schema_of_verdicts(keys) if keep else schema_of_clusters(keys, similarity)
+        proof = schema_of_certificates(keys, similarity)
+        with results.opened(schema) as write, certificates(certified, row, proof) as certify:
+            choose = None
+            if keep is not None:
                 reading = reading.of_all_fields().named_for(index)
                 if not quiet:
                     reading.say_names(inputs, index_path)
                 intake = reading.intake()
                 documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
-                kept = _kept(found, keep, documents, quiet)
+                choose = partial(_kept, keep=keep, documents=documents, quiet=quiet)
+            prefer = None
+            if choose is not None and keep is not None and keep.policy != REPRESENTATIVE:
+                prefer = partial(_best_first, choose)
+            with Progress("pairing", "row", quiet=quiet) as progress:
+                found = index.clusters(
+                    h=h, similarity=similarity, recall=recall, mode=mode, singletons=singletons,
+                    memory_limit=memory_limit, threads=threads, progress=progress.tell,
+                    prefer=prefer if mode == "star" else None,
+                )
+            rows = len(index)
+            if choose is None:
+                print_clusters(found, write)
+            else:
+                kept = representatives(found) if mode == "star" else by_rank(found, choose(found))
                 for columns in _verdicts(found, kept, listed):
                     if write is None:
                         click.echo("\n".join(_lines_of_verdicts(columns, listed is not None)))
                     else:
                         write(columns)
+                if certify is not None:
+                    write_certificates(found, certify)
     if keep is not None and not quiet:
         if rows > found.documents:
             say(
@@ -134,24 +190,29 @@ def clusters(
         say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
             f"drop {dropped:,}")
     if not quiet:
-        say(f"{told_of(found, h)}, in {duration(time.perf_counter() - started)}")
+        near = within(h, similarity)
+        say(f"{told_of(found, near)}, in {duration(time.perf_counter() - started)}")
 
 
-def told_of(found: Clusters, h: int) -> str:
-    """How many clusters there are, and how large."""
+def told_of(found: Clusters, near: str) -> str:
+    """How many clusters there are, and how large; `near` says what a near-duplicate is."""
     of = f" of at most {count(found.largest, 'document')}" if found.clusters else ""
     have = "has" if found.alone == 1 else "have"
     return (
-        f"{count(found.clusters, 'cluster')}{of} within {h} bits; {found.alone:,} of "
+        f"{count(found.clusters, 'cluster')}{of} {near}; {found.alone:,} of "
         f"{count(found.documents, 'document')} {have} no near-duplicate"
     )
 
 
 def _checked_keep(
-    keep: Keep | None, listed: str | None, date_field: str | None, inputs: tuple[str, ...]
+    keep: Keep | None, listed: str | None, date_field: str | None, certified: str | None,
+    inputs: tuple[str, ...],
 ) -> Keep | None:
     if keep is None:
-        for given, name in ((listed, "--list"), (date_field, "--date-field"), (inputs, "an INPUT")):
+        for given, name in (
+            (listed, "--list"), (date_field, "--date-field"), (certified, "--certificates"),
+            (inputs, "an INPUT"),
+        ):
             if given:
                 raise click.UsageError(f"{name} goes with --keep")
         return None
@@ -181,12 +242,12 @@ def _require_ranks(keep: Keep, inputs: tuple[str, ...], keyed: bool) -> None:
 
 def _kept(
     found: Clusters, keep: Keep, documents: Iterator[Document] | None, quiet: bool
-) -> I64:
-    """int64 (n,): of each listed document the row of the one that is kept."""
+) -> list[Any]:
+    """The rank of each listed document, of which more is better; None is the worst."""
     if keep.policy == REPRESENTATIVE:
-        return representatives(found)
+        return [*(found.id == found.representative).tolist()]
     if documents is None:
-        return by_rank(found, [-number for number in found.id.tolist()])
+        return [-number for number in found.id.tolist()]
     ranks, missing = ranks_of(found, documents, keep)
     if missing and missing == int((found.size > 1).sum()):
         raise InvalidOption(
@@ -199,7 +260,18 @@ def _kept(
         say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
     for line in () if quiet else keep.dates.told(keep.field):
         say(line)
-    return by_rank(found, ranks)
+    return ranks
+
+
+def _best_first(choose: Callable[[Clusters], list[Any]], found: Clusters) -> U64:
+    """Ids of the documents that have a rank, the best first, of equals the smallest id."""
+    import numpy as np
+
+    ids, ranks = found.id, choose(found)
+    ranked = [row for row, rank in enumerate(ranks) if rank is not None]
+    ranked.sort(key=lambda row: int(ids[row]))
+    ranked.sort(key=lambda row: ranks[row], reverse=True)  # stable
+    return ids[np.array(ranked, np.int64)]
 
 
 def _schema_of_verdicts(keys: Any) -> Schema:
@@ -256,7 +328,7 @@ def _alone(name: Any) -> str:
     return text
 
 
-def schema_of_clusters(keys: Any) -> Schema:
+def schema_of_clusters(keys: Any, similarity: float | None = None) -> Schema:
     """The columns of clusters of an index with keys of a kind, or without."""
     ids: Schema = {
         "id": "uint64", "cluster": "uint64", "representative": "uint64", "distance": "uint16",
@@ -264,7 +336,7 @@ def schema_of_clusters(keys: Any) -> Schema:
     }
     kind = kind_of_keys(keys)
     named: Schema = {"key": kind, "cluster_key": kind, "representative_key": kind} if keys else {}
-    return {**ids, **named}
+    return {**ids, **named, **schema_of_similarity(similarity)}
 
 
 def print_clusters(found: Clusters, write: Write | None) -> None:
@@ -284,14 +356,18 @@ def _columns(some: Clusters) -> dict[str, Any]:
     if (keys := some.keys()) is not None:
         others = some.cluster_keys(), some.representative_keys()
         columns |= zip(("key", "cluster_key", "representative_key"), (keys, *others), strict=True)
+    if some.similarity_bits:
+        columns |= columns_of_similarity(some.distance, some.similarity_bits)
     return columns
 
 
 def _lines(columns: dict[str, Any]) -> Iterator[str]:
-    sizes = columns["size"].tolist(), columns["distance"].tolist()
+    told = [columns[name].tolist() for name in ("size", "distance")]
+    if "similarity" in columns:
+        told.append(columns["similarity"].tolist())
     if "key" in columns:
         names = [columns[name] for name in ("key", "cluster_key", "representative_key")]
     else:
         names = [columns[name].tolist() for name in ("id", "cluster", "representative")]
-    for own, cluster, representative, size, distance in zip(*names, *sizes, strict=True):
-        yield "\t".join([*map(shown, (own, cluster, representative)), str(size), str(distance)])
+    for own, cluster, representative, *values in zip(*names, *told, strict=True):
+        yield "\t".join([*map(shown, (own, cluster, representative)), *map(str, values)])

@@ -23,7 +23,7 @@ import time
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,14 +44,22 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.short_texts import ShortTexts
+from simindex.cli.similarity import require_one, similarity_option
 from simindex.cli.suggested import suggested
 from simindex.cli.turn import Turn, wait_option
 from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
 
+if TYPE_CHECKING:
+    from simindex.cli.dedup.place import Place
+    from simindex.pairs.deduplication import Nearness
+
 FIRST_BUFFER, BUFFER = 1 << 12, 1 << 14
 """Documents of a buffer: with `--keep first`, where its end changes nothing, so few that reading,
 fingerprinting and writing run beside each other; else more, for what is decided among them."""
+
+SKETCH_BITS = 512
+"""Of a new index that --similarity compares, unless --sketch-bits says otherwise."""
 
 
 @program.command()
@@ -62,6 +70,7 @@ fingerprinting and writing run beside each other; else more, for what is decided
     "to it. A missing index is created; an existing one is used with its own recipe.",
 )
 @distance("the recipe")
+@similarity_option
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
     shell_complete=suggested(lambda: WRITTEN),
@@ -89,11 +98,12 @@ fingerprinting and writing run beside each other; else more, for what is decided
     "document that it would lose to, or null.",
 )
 @click.option(
-    "--audit", type=NamedPath(), metavar="FILE",
+    "--certificates", "--audit", "audit", type=NamedPath(), metavar="FILE",
     help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
-    "distance, why it went, and the file and line of both. With --index the lines are added to "
-    "FILE, except those that it has. Without --index, a FILE that ends with .csv or .parquet is a "
-    "table, which is there at the end of the run.",
+    "distance (with --similarity the estimated similarity, too), why it went, and the file and "
+    "line of both. With --index the lines are added to FILE, except those that it has. Without "
+    "--index, a FILE that ends with .csv or .parquet is a table, which is there at the end of the "
+    "run.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
@@ -106,14 +116,16 @@ fingerprinting and writing run beside each other; else more, for what is decided
 @wait_option
 @output_options
 def dedup(
-    inputs: tuple[str, ...], index_path: str | None, h: int | None, keep: Keep,
-    date_field: str | None, buffer_documents: int | None, mark: bool, audit: str | None,
+    inputs: tuple[str, ...], index_path: str | None, h: int | None, similarity: float | None,
+    keep: Keep, date_field: str | None, buffer_documents: int | None, mark: bool,
+    audit: str | None,
     recall: float, temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning,
     reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents without their near-duplicates.
 
-    Drops a document if its fingerprint is within the distance of that of a kept document.
+    Drops a document if its fingerprint is within the distance of that of a kept document, or with
+    --similarity if its sketch is near enough to that of a kept document.
 
     Without an INPUT it reads standard input. It prints JSON lines byte for byte, and other
     documents as a JSON object of their fields. It keeps documents that have no fingerprint, such
@@ -132,6 +144,7 @@ def dedup(
 
     inputs = inputs or ("-",)
     require_inputs(inputs)
+    require_one(h, similarity)
     require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))
     adding = index_path is not None
     audited = audit_format(audit, adding=adding)
@@ -156,6 +169,8 @@ def dedup(
     silent = quiet or sys.stdout.isatty()
     reading = reading.of_all_fields()
     reading = reading.of_this_run() if index_path is None else reading.lasting()
+    if similarity is not None and (index_path is None or not Path(index_path).exists()):
+        recipe_given = {"sketch_bits": SKETCH_BITS, **recipe_given}
     asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn)
     with ExitStack() as opened:
         if index_path is None or whole:
@@ -169,14 +184,17 @@ def dedup(
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
         rows_before = len(place.index)
-        h = place.prepared.recipe.h if h is None else h
+        near = _nearness(place, h, similarity, recall)
+        h = near.h
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
-            listing = opened.enter_context(audit_file(audit, audited, adding=adding))
+            listing = opened.enter_context(
+                audit_file(audit, audited, adding=adding, similarity=similarity)
+            )
             output = opened.enter_context(whole_writes())
             short = ShortTexts(place.prepared.recipe, h)
-            run = Run(place, h, keep, recall, mark, output, listing, short)
+            run = Run(place, near, keep, mark, output, listing, short)
             if whole:
                 kept = place.index
                 if place.lasting:
@@ -197,6 +215,9 @@ def dedup(
             "kept": run.kept,
             "dropped": run.dropped,
             "h": h,
+            **({} if similarity is None else {
+                "similarity": similarity, "compared_bits": near.similarity_bits,
+            }),
             "without_fingerprint": run.without.number,
             **({"without_date": keep.dates.missing} if keep.policy == "newest" else {}),
             "bad_records": intake.bad_records,
@@ -225,10 +246,11 @@ def dedup(
             say("the inputs hold no document")
         other = "another one" if keep.policy == "none" else "a kept one"
         of = count(run.documents, "document")
+        reach = f"within {h}" if similarity is None else f"at similarity {similarity:g} or more"
         said = (
-            f"marked {run.dropped:,} of {of} as within {h} of {other}"
+            f"marked {run.dropped:,} of {of} as {reach} of {other}"
             if mark
-            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} within {h} of {other}"
+            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} {reach} of {other}"
             + (f", and {run.known:,} that {index_path} has under the same id" * bool(run.known))
         )
         held = (
@@ -236,3 +258,18 @@ def dedup(
             else f"; {index_path} had {count(rows_before, 'row')} and holds {rows:,}"
         )
         say(f"{said}, in {duration(seconds)} and {megabytes(process_bytes())} of memory{held}")
+
+
+def _nearness(place: Place, h: int | None, similarity: float | None, recall: float) -> Nearness:
+    """What near-duplicates are: by the options, else by the recipe."""
+    from simindex.pairs.deduplication import Nearness
+    from simindex.planning.similarity import similar
+
+    recipe = place.prepared.recipe
+    if similarity is None:
+        return Nearness(recipe.h if h is None else h, recall)
+    found = similar(
+        similarity, h=h, recall=recall, bits=recipe.bits,
+        sketch_bits=place.index.options.sketch_bits,
+    )
+    return Nearness(found.h, recall, found)

@@ -30,7 +30,7 @@ from simindex.cli.choices import (
     threads_option,
     together,
 )
-from simindex.cli.commands.clusters import print_clusters, schema_of_clusters
+from simindex.cli.commands.clusters import mode_options, print_clusters, schema_of_clusters
 from simindex.cli.commands.clusters import told_of as told_of_clusters
 from simindex.cli.commands.pairs import print_pairs, schema_of_pairs
 from simindex.cli.commands.query import (
@@ -49,6 +49,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.recipes import Learning, idf_options, prepare, recipe_options
 from simindex.cli.results import Results, result_options
+from simindex.cli.similarity import within
 from simindex.inputs import require_inputs
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ def _look_up(
         for line in met(intake):
             say(line)
         spent = duration(time.perf_counter() - started)
-        say(f"{told_of(asked, matched, found, h, k)}, in {spent}")
+        say(f"{told_of(asked, matched, found, within(h, None), k)}, in {spent}")
 
 
 @ray.command()
@@ -356,6 +357,7 @@ def pairs(
 @ray.command()
 @connection_options
 @distance_option
+@mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
     help="List or omit documents without a near-duplicate.",
@@ -364,8 +366,8 @@ def pairs(
 @result_options
 @output_options
 def clusters(
-    root: str, connection: dict[str, Any], h: int | None, singletons: bool, threads: int | None,
-    results: Results, as_json: bool, quiet: bool,
+    root: str, connection: dict[str, Any], h: int | None, mode: str, singletons: bool,
+    threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within the shards, as `simindex clusters` does."""
     from simindex.distributed import ray as on_ray
@@ -378,10 +380,11 @@ def clusters(
         results.opened(schema_of_clusters(_kind(shards))) as write,
     ):
         h = shards.shard_map.h if h is None else h
-        found = shards.clusters(h=h, singletons=singletons, threads=threads)
+        found = shards.clusters(h=h, mode=mode, singletons=singletons, threads=threads)
         print_clusters(found, write)
     if not quiet:
-        say(f"{told_of_clusters(found, h)}, in {duration(time.perf_counter() - started)}")
+        told = told_of_clusters(found, within(h, None))
+        say(f"{told}, in {duration(time.perf_counter() - started)}")
 
 
 @ray.command()

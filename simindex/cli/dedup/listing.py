@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
-from simindex.cli.dedup.marks import AUDIT, AUDIT_BEGINS, AUDIT_ENDS, audit_line
+from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.errors import InvalidOption
-from simindex.outputs.columns import Write
+from simindex.outputs.columns import Schema, Write
 from simindex.outputs.formats import Format
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ DIGEST_BYTES = 16
 
 
 class Audit(Protocol):
-    """An open audit, which takes records of `marks.AUDIT`."""
+    """An open audit, which takes records of `marks.audit_record`."""
 
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Adds records."""
@@ -102,16 +102,16 @@ class Table:
     def write(self, records: Sequence[dict[str, Any]]) -> None:
         """Adds rows."""
         if records:
-            self._write({name: [record[name] for record in records] for name in AUDIT})
+            self._write({name: [record[name] for record in records] for name in records[0]})
 
     def settle(self) -> None:
         """Nothing yet: the file gets its name at the end."""
 
 
 @contextmanager
-def table(path: Path, row: Format) -> Iterator[Table]:
+def table(path: Path, row: Format, schema: Schema) -> Iterator[Table]:
     """The audit in another format than JSON lines, at its path after a clean exit."""
-    with row.to_file(path, "--audit", AUDIT) as write:
+    with row.to_file(path, "--audit", schema) as write:
         yield Table(write)
 
 

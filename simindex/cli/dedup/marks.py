@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from simindex.cli.similarity import schema_of_similarity, similarity_of, within
 from simindex.inputs.fields import MISSING, field_of
 from simindex.outputs.columns import Schema
 
 if TYPE_CHECKING:
     from simindex.inputs import Document
+    from simindex.pairs.deduplication import Nearness
 
 MARK = "near_duplicate_of"
 
@@ -24,6 +26,13 @@ AUDIT: Schema = {
     "lost_to_at": "text",
 }
 """The columns of the audit."""
+
+AUDIT_OF_SIMILARITY: Schema = {
+    **{name: AUDIT[name] for name in ("dropped", "lost_to", "distance")},
+    **schema_of_similarity(True),
+    **{name: AUDIT[name] for name in ("dropped_at", "why", "lost_to_at")},
+}
+"""The same of a run with a similarity."""
 
 AUDIT_BEGINS = b'{"dropped": '
 AUDIT_ENDS = b', "why": '
@@ -46,13 +55,15 @@ class Loss(NamedTuple):
     known: bool = False
     """Whether the document itself is stored, by an earlier run or buffer."""
 
-    def why(self, h: int) -> str:
+    def why(self, near: Nearness) -> str:
         """Why it went."""
         if self.known:
             return "same id"
         if self.same_text:
             return "same text"
-        return "same fingerprint" if self.distance == 0 else f"within {h} bits"
+        if self.distance == 0:
+            return "same sketch" if near.sketched else "same fingerprint"
+        return within(near.h, None if near.similar is None else near.similar.similarity)
 
 
 def line_of(document: Document, id_field: str, text_field: str) -> bytes:
@@ -64,32 +75,44 @@ def line_of(document: Document, id_field: str, text_field: str) -> bytes:
 
 
 def marked_line(
-    document: Document, loss: Loss | None, id_field: str, text_field: str
+    document: Document, loss: Loss | None, id_field: str, text_field: str, bits: int = 0
 ) -> bytes:
-    """The same with what it lost to, or null. A line that has a mark is written again."""
+    """The same with what it lost to, or null. A line that has a mark is written again.
+
+    `bits` are those of a distance, if the mark has a similarity.
+    """
     line = document.raw
     if line is None or (b"_" in line and _MARK in line):  # one byte is looked for ten times as fast
         fields = _fields(document, id_field, text_field)
         if line is None or MARK in fields:
-            mark = None if loss is None else {"key": loss.key, "distance": loss.distance}
+            mark = None if loss is None else _values_of(loss, bits)
             return _dumped({**fields, MARK: mark}) + b"\n"
     # Nearly all lines end with the brace and a line end, and need no copy without white space.
     brace = len(line) - 2 if line.endswith(b"}\n") else len(line.rstrip()) - 1
-    spliced = _UNMARKED if loss is None else _mark_of(loss)
+    spliced = _UNMARKED if loss is None else _mark_of(loss, bits)
     end = line[brace + 1 :]
     return line[:brace] + spliced + (end if end.endswith(b"\n") else end + b"\n")
 
 
-def _mark_of(loss: Loss) -> bytes:
+def _mark_of(loss: Loss, bits: int) -> bytes:
     """What is spliced in for the brace."""
-    return b', "%b": {"key": %b, "distance": %d}}' % (_MARK, _dumped(loss.key), loss.distance)
+    return b', "%b": %b}' % (_MARK, _dumped(_values_of(loss, bits)))
 
 
-def audit_record(document: Document, loss: Loss, h: int) -> dict[str, Any]:
+def _values_of(loss: Loss, bits: int) -> dict[str, Any]:
+    values: dict[str, Any] = {"key": loss.key, "distance": loss.distance}
+    if bits:
+        values["similarity"] = similarity_of(loss.distance, bits)["similarity"]
+    return values
+
+
+def audit_record(document: Document, loss: Loss, near: Nearness) -> dict[str, Any]:
     """What the audit has of a document that was dropped."""
+    bits = near.similarity_bits
     return {
         "dropped": document.key, "lost_to": loss.key, "distance": loss.distance,
-        "dropped_at": document.place, "why": loss.why(h), "lost_to_at": loss.place,
+        **(similarity_of(loss.distance, bits) if bits else {}),
+        "dropped_at": document.place, "why": loss.why(near), "lost_to_at": loss.place,
     }
 
 

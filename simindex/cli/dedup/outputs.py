@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from simindex.cli.dedup.listing import Audit, listing, table
+from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY
 from simindex.cli.results import load
 from simindex.errors import InvalidOption
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
@@ -40,7 +41,9 @@ def audit_format(path: str | None, *, adding: bool) -> Format:
 
 
 @contextmanager
-def audit_file(path: str | None, row: Format, *, adding: bool) -> Iterator[Audit | None]:
+def audit_file(
+    path: str | None, row: Format, *, adding: bool, similarity: float | None = None
+) -> Iterator[Audit | None]:
     """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
         yield None
@@ -48,5 +51,6 @@ def audit_file(path: str | None, row: Format, *, adding: bool) -> Iterator[Audit
         with listing(Path(path), adding=adding) as lines:
             yield lines
     else:
-        with table(Path(path), row) as rows:
+        schema = AUDIT if similarity is None else AUDIT_OF_SIMILARITY
+        with table(Path(path), row, schema) as rows:
             yield rows

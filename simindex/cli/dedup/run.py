@@ -39,10 +39,12 @@ from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
+    Nearness,
     Stored,
     any_neighbour,
     greedy,
     nearest_stored,
+    whole,
 )
 
 if TYPE_CHECKING:
@@ -64,9 +66,8 @@ class Run:
     """What a run has done so far, and how it goes on."""
 
     place: Place
-    h: int
+    near: Nearness
     keep: Keep
-    recall: float
     mark: bool
     output: BinaryIO
     listing: Audit | None
@@ -106,9 +107,11 @@ class Run:
         prepared = self.place.prepared
         earlier = self.place.index if self.place.lasting else None
         documents = self.keep.ranked(prepared.documents, prepared.intake)
-        ranking.read(documents, self.short, self.without, progress, earlier)
+        ranking.read(
+            documents, self.short, self.without, progress, earlier, sketched=self.near.sketched
+        )
         progress.then("comparing and writing")
-        ranking.decide(kept, self.h, most, earlier)
+        ranking.decide(kept, self.near, most, earlier)
         # What has no rank was reported in the first reading.
         again = self.keep.ranked(
             self.place.again(), Intake(max_errors=None, report=lambda record: None)
@@ -146,7 +149,7 @@ class Run:
 
     def _finish(self, buffer: Buffer) -> None:
         batch = buffer.batch()
-        stored = nearest_stored(self.place.index, batch, self.h, self.recall)
+        stored = nearest_stored(self.place.index, batch, self.near)
         known: set[int] = set()
         if self.place.lasting:
             batch, known = named_apart(self.place.index, buffer, batch, stored)
@@ -155,7 +158,7 @@ class Run:
         self._write(buffer, lost)
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
-            rows = np.sort(distinct(batch.rows)[0])
+            rows = np.sort(distinct(whole(batch.rows, self.near.sketch(batch)))[0])
             rows = rows[stored.distance[rows] != 0]
         else:
             rows = np.flatnonzero((stored.distance == NOWHERE) & (losses.winner < 0))
@@ -174,9 +177,10 @@ class Run:
 
     def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
         if self.keep.policy == "none":
-            return any_neighbour(batch.rows, self.h)
+            return any_neighbour(batch.rows, self.near, self.near.sketch(batch))
         order = self.keep.order([buffer.documents[place] for place in buffer.places])
-        return greedy(batch.rows, order, stored.distance != NOWHERE, self.h)
+        excluded = stored.distance != NOWHERE
+        return greedy(batch.rows, order, excluded, self.near, self.near.sketch(batch))
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
         self._put(
@@ -193,17 +197,18 @@ class Run:
         """Documents, and what they lost to. Nothing that is stored itself is marked."""
         options = self.place.asked.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
+        bits = self.near.similarity_bits
         lines: list[bytes] = []
         told: list[dict[str, Any]] = []
         for document, loss in decided:
             self.shared.see(document, loss)
             mark = None if loss is None or (self.mark and loss.known) else loss
             if self.mark:
-                lines.append(marked_line(document, mark, id_field, text_field))
+                lines.append(marked_line(document, mark, id_field, text_field, bits))
             elif loss is None:
                 lines.append(line_of(document, id_field, text_field))
             if mark is not None and self.listing is not None:
-                told.append(audit_record(document, mark, self.h))
+                told.append(audit_record(document, mark, self.near))
             if len(lines) + len(told) >= WRITTEN_LINES:
                 self._hand_over(lines, told)
         self._hand_over(lines, told)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -35,10 +36,10 @@ from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss
 from simindex.errors import InvalidInput
 from simindex.outputs.columns import key_text
-from simindex.pairs.deduplication import NOWHERE, greedy, nearest_stored
+from simindex.pairs.deduplication import NOWHERE, Nearness, greedy, nearest_stored
 
 if TYPE_CHECKING:
-    from simindex.arrays import I64, U16
+    from simindex.arrays import I64, U16, U64
     from simindex.cli.dedup.ranks import Keep
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
@@ -72,6 +73,8 @@ class Ranking:
         """Whether an earlier run has stored the document."""
         self._renamed: dict[int, str] = {}
         """Documents whose names, which simindex made, are of other documents of earlier runs."""
+        self._sketches: BinaryIO = (folder / "sketches").open("w+b")
+        self._sketch_words = 0
         self._winners: BinaryIO = (folder / "winners").open("w+b")
         self._winner_ends = array("Q", [0])
         """In the file: the keys of winners of earlier runs."""
@@ -80,15 +83,19 @@ class Ranking:
         return (len(self._ends) - 1) // 2
 
     def close(self) -> None:
-        """Closes the files of keys."""
+        """Closes the files of keys and sketches."""
         self._keys.close()
+        self._sketches.close()
         self._winners.close()
 
     def read(
         self, documents: Iterable[Document], short: ShortTexts, without: SkippedReport,
-        progress: Progress, earlier: simindex.Index | None = None,
+        progress: Progress, earlier: simindex.Index | None = None, *, sketched: bool = False,
     ) -> None:
-        """Takes all documents, which have a rank. `earlier` has what earlier runs kept."""
+        """Takes all documents, which have a rank. `earlier` has what earlier runs kept.
+
+        Sketches are kept in a file, if they decide.
+        """
         with closing(read_ahead(portions(documents, 1 << 12, CHUNK_BYTES))) as portion:
             for chunk, _ in portion:
                 batch = short.batch(chunk)
@@ -96,6 +103,9 @@ class Ranking:
                 places = places_of_rows(len(chunk), batch.skipped)
                 self._places.append(np.array(places, np.int64) + len(self))
                 self._parts.append(batch.rows)
+                if sketched and batch.sketch is not None:
+                    self._sketch_words = batch.sketch.shape[1]
+                    self._sketches.write(batch.sketch.tobytes())
                 if earlier is not None:
                     self._compare_names(chunk, batch, earlier)
                 for document in chunk:
@@ -112,7 +122,7 @@ class Ranking:
         """Notes which documents of a chunk an index has, and which need other names in it."""
         buffer = Buffer()
         buffer.add(list(chunk), batch)
-        _, known = named_apart(earlier, buffer, batch, nearest_stored(earlier, batch, 0, 1.0))
+        _, known = named_apart(earlier, buffer, batch, nearest_stored(earlier, batch, Nearness(0)))
         start = len(self)
         self._known.extend(bytes(len(chunk)))
         for row in known:
@@ -122,7 +132,8 @@ class Ranking:
                 self._renamed[start + place] = named.key
 
     def decide(
-        self, index: simindex.Index, h: int, buffer: int, earlier: simindex.Index | None = None
+        self, index: simindex.Index, near: Nearness, buffer: int,
+        earlier: simindex.Index | None = None,
     ) -> None:
         """Finds what each document loses to. The index, which is empty, takes what is kept."""
         parts, self._parts = self._parts, []
@@ -136,16 +147,23 @@ class Ranking:
         rows = np.concatenate(parts)
         parts.clear()
         self._forget()
+        near = replace(near, recall=1.0)
+        sketches = self._read_sketches()
         for start in range(0, len(order), buffer):
             part = order[start : start + buffer]
-            batch = simindex.Batch(rows[part], ids=places[part].astype(np.uint64))
-            stored = nearest_stored(index, batch, h, 1.0)
+            sketch = None if sketches is None else np.array(sketches[part])
+            batch = simindex.Batch(
+                rows[part], ids=places[part].astype(np.uint64), recipe=index.recipe, sketch=sketch
+            )
+            stored = nearest_stored(index, batch, near)
             excluded = stored.distance != NOWHERE
             before = None
             if earlier is not None:
-                before = nearest_stored(earlier, simindex.Batch(rows[part]), h, 1.0)
+                asked = simindex.Batch(rows[part], recipe=earlier.recipe, sketch=sketch)
+                before = nearest_stored(earlier, asked, near)
                 excluded |= before.distance != NOWHERE
-            losses = greedy(batch.rows, np.arange(len(part), dtype=np.int64), excluded, h)
+            by_rank = np.arange(len(part), dtype=np.int64)
+            losses = greedy(batch.rows, by_rank, excluded, near, sketch)
             nearer = (stored.distance <= losses.distance) & (stored.distance != NOWHERE)
             distance = np.minimum(stored.distance, losses.distance)
             winner = places[part][losses.winner]
@@ -162,6 +180,14 @@ class Ranking:
             if len(kept):
                 index.append(batch.take(kept))
                 index.commit()
+
+    def _read_sketches(self) -> U64 | None:
+        """The sketches of the rows, in the order of reading; None if they do not decide."""
+        if not self._sketch_words:
+            return None
+        self._sketches.flush()
+        flat: U64 = np.memmap(self._sketches, np.uint64, "r")
+        return flat.reshape(-1, self._sketch_words)
 
     def _winner(self, key: Any) -> int:
         """Keeps the key of a winner of an earlier run; what `_lost_to` has for it."""

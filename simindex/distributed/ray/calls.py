@@ -68,12 +68,12 @@ def pairs(
 
 
 def clusters(
-    root: Root, *, h: int | None = None, singletons: bool = True, threads: int | None = None,
-    **connection: Any,
+    root: Root, *, h: int | None = None, mode: str = "star", singletons: bool = True,
+    threads: int | None = None, **connection: Any,
 ) -> Clusters:
-    """Groups of rows that pairs connect, as `Shards.clusters`."""
+    """Groups of near-duplicates, as `Shards.clusters`."""
     with connect(root, **connection) as shards:
-        return shards.clusters(h=h, singletons=singletons, threads=threads)
+        return shards.clusters(h=h, mode=mode, singletons=singletons, threads=threads)
 
 
 def dedup(

@@ -88,14 +88,15 @@ def test_equal_rows_are_told_once(run: Run, numbered: Path, objects: Objects) ->
 def test_clusters_are_a_line_for_each_document(
     run: Run, numbered: Path, objects: Objects
 ) -> None:
-    result = run("clusters", numbered, "-d", 1)
+    result = run("clusters", numbered, "-d", 1, "--mode", "components")
     assert result.stdout == (
         "10\t10\t10\t7\t0\n11\t10\t10\t7\t1\n12\t10\t10\t7\t2\n13\t10\t10\t7\t3\n"
         "14\t10\t10\t7\t0\n15\t10\t10\t7\t1\n16\t10\t10\t7\t1\n"
     )
     said = "1 cluster of at most 7 documents within 1 bits; 0 of 7 documents have no near-duplicate"
     assert said in result.stderr
-    stars = run("clusters", numbered, "-d", 1, "--star")
+    stars = run("clusters", numbered, "-d", 1)
+    assert run("clusters", numbered, "-d", 1, "--star").stdout == stars.stdout
     assert stars.stdout == (
         "10\t10\t10\t5\t0\n11\t10\t10\t5\t1\n14\t10\t10\t5\t0\n15\t10\t10\t5\t1\n16\t10\t10\t5\t1\n"
         "12\t12\t12\t2\t0\n13\t12\t12\t2\t1\n"

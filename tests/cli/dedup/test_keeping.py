@@ -69,10 +69,11 @@ def test_columns_decide_as_fields_do(run: Run, tmp_path: Path, policy: str) -> N
     assert sorted(line[1] for line in lines if line[0] == "keep") == kept.split()
 
 
-@pytest.mark.parametrize("star", [[], ["--star"]])
-def test_what_is_dropped_can_be_deleted(run: Run, built: Path, star: list[str]) -> None:
+@pytest.mark.parametrize("mode", ["components", "star"])
+def test_what_is_dropped_can_be_deleted(run: Run, built: Path, mode: str) -> None:
     drop = run(
-        "clusters", "i.sim", "--keep", "representative", "-d", 0, "--list", "drop", "-q", *star
+        "clusters", "i.sim", "--keep", "representative", "-d", 0, "--list", "drop", "-q",
+        "--mode", mode,
     ).stdout
     said = run("delete", "i.sim", "--keys-from", "-", input=drop).stderr
     assert "deleted 3 documents; i.sim holds 3 rows" in said

@@ -52,18 +52,19 @@ class SharedForest {
 
 std::pair<Out<std::uint32_t, 1>, Out<std::uint16_t, 1>> bind_star(
     const U32& first, const U32& document, std::size_t documents, const U32& a, const U32& b,
-    const In<std::uint16_t, 1>& distance) {
+    const In<std::uint16_t, 1>& distance, const U64& rank) {
   require(first.shape(0) == document.shape(0), "first and document differ in length");
   require(a.shape(0) == b.shape(0) && a.shape(0) == distance.shape(0),
           "a, b and distance differ in length");
   require(documents <= first.shape(0), "there are more documents than rows");
+  require(rank.shape(0) == 0 || rank.shape(0) == documents, "rank and documents differ in length");
   Fresh<std::uint32_t> centre(documents);
   Fresh<std::uint16_t> apart(documents);
   Signals signals;
   {
     ReleasedGil release;
     const StarInput input{as_span(first), as_span(document), documents,
-                          as_span(a),     as_span(b),        as_span(distance)};
+                          as_span(a),     as_span(b),        as_span(distance), as_span(rank)};
     require(star(input, centre.span(), apart.span(), [&] { return signals(); }),
             "a row or a document is not there");
   }
@@ -79,7 +80,7 @@ void bind_clusters(nb::module_& m) {
       .def("unite", &SharedForest::unite, "a"_a.noconvert(), "b"_a.noconvert())
       .def("labels", &SharedForest::labels);
   m.def("star", &bind_star, "first"_a.noconvert(), "document"_a.noconvert(), "documents"_a,
-        "a"_a.noconvert(), "b"_a.noconvert(), "distance"_a.noconvert());
+        "a"_a.noconvert(), "b"_a.noconvert(), "distance"_a.noconvert(), "rank"_a.noconvert());
 }
 
 }  // namespace simindex

@@ -136,9 +136,10 @@ bool star(const StarInput& input, std::span<std::uint32_t> centre,
   auto order = allocate<std::uint64_t>(documents);
   {
     auto keys = allocate<std::uint64_t>(documents);
+    std::ranges::copy(input.rank, keys.get());
     auto own = allocate<std::uint32_t>(n);  // rows of the document at hand, by fingerprint
     std::fill_n(own.get(), n, std::uint32_t{0});
-    for (std::size_t x = 0; x < documents; ++x) {
+    for (std::size_t x = input.rank.size(); x < documents; ++x) {
       for (const std::uint32_t row : rows_of.of(x)) ++own[input.first[row]];
       std::uint64_t pairs = 0;
       for (const std::uint32_t row : rows_of.of(x)) {

@@ -2,8 +2,9 @@
 //
 //   pairs          0-1  1-4  2-3        components   0 1 4 | 2 3
 //
-//   star           documents with most pairs with others first: one that is still free becomes a
-//                  centre, and all near it are free no more; each joins the nearest centre, at last
+//   star           documents by rank, or those with most pairs with others first: one that is still
+//                  free becomes a centre, and all near it are free no more; each joins the nearest
+//                  centre, at last
 //
 //   document   x    y    z  |            fingerprint   f     g     h
 //   rows      0 1   2    3  |            rows         0 2    1     3     edges f-g, g-h: within h
@@ -53,11 +54,12 @@ struct StarInput {
   std::span<const std::uint32_t> a;
   std::span<const std::uint32_t> b;
   std::span<const std::uint16_t> distance;
+  std::span<const std::uint64_t> rank;  // of each document, the least first; or empty
 };
 
 // Of each document the centre, itself if it is one, and the distance to it. Among the free ones the
-// document with most pairs of one of its rows and a row of another document within h comes first;
-// then the smaller. Nearest is by distance, then by document. False if a number is out of its
+// document of the least rank comes first; without ranks, the one with most pairs of one of its rows
+// and a row of another document within h. Then the smaller. Nearest is by distance, then by document. False if a number is out of its
 // range; out is then unspecified. Linear in rows and pairs; 80 bytes a row and 12 a pair.
 // `poll` is called now and then; once it returns true, out is unspecified.
 bool star(const StarInput& input, std::span<std::uint32_t> centre,
