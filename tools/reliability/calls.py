@@ -115,6 +115,9 @@ class Call:
         return list(found) if isinstance(found, Iterator) else found
 
 
+RESEMBLANCE = 0.98 / (2 - 0.98)
+"""The Jaccard resemblance of sets of equal size whose cosine is SIMILARITY."""
+
 SIMILARITY, RADIUS, KEPT = 0.98, 6, 8
 """A similarity, the radius within which 0.85 of such pairs are, and the distance of sketches of 128
 bits that it keeps."""
@@ -306,6 +309,8 @@ def _questions() -> Iterator[Call]:
     for method, judged in (("query", brute.wrong_matches), ("query_stream", _streamed)):
         yield Call(method, {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r",
                    answer=judged(ASKED, RADIUS))
+        yield Call(method, {"batch": QUERIES, "h": None, "similarity": RESEMBLANCE,
+                            "measure": "jaccard"}, mode="r", answer=judged(ASKED, RADIUS))
     yield Call("query_stream", {"batch": QUERIES}, mode="r", answer=_streamed(ASKED, 3))
     yield Call("query_stream", {"batch": QUERIES, "first": True}, mode="r",
                answer=_streamed(ASKED, 3, first=True))
@@ -342,15 +347,17 @@ def _questions() -> Iterator[Call]:
     yield Call("explain_top", {"batch": QUERIES, "k": 2, "max_error": "auto", "recall": 0.9,
                                "rerank": 8}, mode="r")
     yield Call("explain", {"batch": WEIGHTED, "recall": 0.8, "memory": ROOM}, mode="r")
-    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r")
+    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY,
+                           "measure": "cosine"}, mode="r")
     for arguments in ({"h": 3}, {"method": "auto"}, {"method": "blocks"}, {"memory_limit": ROOM},
                       {"threads": 2}, {"progress": progress}, {"collapse_equal": False}):
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
     yield Call("pairs", {"collapse_equal": True}, mode="r", answer=brute.wrong_collapsed(3))
     yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(KEYED_H))
-    yield Call("pairs", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+    yield Call("pairs", {"similarity": RESEMBLANCE, "measure": "jaccard", "recall": 0.85}, mode="r",
                answer=brute.wrong_pairs(RADIUS))
-    yield Call("clusters", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+    yield Call("clusters", {"similarity": RESEMBLANCE, "measure": "jaccard", "recall": 0.85},
+               mode="r",
                answer=brute.wrong_clusters(RADIUS))
     near = brute.near_by_sketches(RADIUS, KEPT, SKETCHES)
     yield Call("query", {"batch": KEYED_QUERIES, "h": None, "similarity": SIMILARITY},
@@ -511,7 +518,8 @@ def _ingests() -> Iterator[Call]:
         yield one({"batch": SMALL, "first": first}, first=first)
     yield one({"batch": SMALL, "recall": 0.8}, some=True)
     yield one({"batch": SMALL, "memory_limit": ROOM})
-    yield Call("ingest", {"batch": SMALL, "h": None, "similarity": SIMILARITY},
+    yield Call("ingest", {"batch": SMALL, "h": None, "similarity": RESEMBLANCE,
+                          "measure": "jaccard"},
                effect=chain(committed, adding(SMALL), committed),
                answer=brute.wrong_ingest(SMALL, RADIUS))
     yield one({"batch": SMALL, "threads": 2, "method": "scan"})
@@ -561,7 +569,8 @@ def _beginnings() -> Iterator[Call]:
 def _admissions() -> Iterator[Call]:
     """One document, unless there is one like it."""
     yield Call("seen_or_add", {"text_or_batch": ONE}, effect=adding(ONE), answer=is_none)
-    yield Call("seen_or_add", {"text_or_batch": ONE, "h": None, "similarity": 1.0},
+    yield Call("seen_or_add", {"text_or_batch": ONE, "h": None, "similarity": 1.0,
+                               "measure": "jaccard"},
                effect=adding(ONE), answer=is_none)
     yield Call("seen_or_add", {"text_or_batch": batch({52: value(1)}), "h": 3, "recall": 0.8})
     yield Call("seen_or_add", {"text_or_batch": batch({52: value(51)}), "h": 1},
