@@ -659,6 +659,8 @@ def _functions() -> Iterator[Call]:
 
     yield Call("find_all", {"fingerprints": MEMORY, "h": 3, "threads": 2}, mode="", answer=pairs)
     yield Call("find_all", {"fingerprints": MEMORY, "blocks": 5}, mode="", answer=pairs)
+    yield Call("find_all", {"fingerprints": MEMORY, "similarity": RESEMBLANCE,
+                            "measure": "jaccard", "recall": 0.85}, mode="")
     for collapse in (False, True):
         yield Call("find_all", {"fingerprints": MEMORY, "collapse_equal": collapse}, mode="",
                    answer=any_answer if collapse else pairs)
