@@ -56,6 +56,7 @@ TESTED_BY = {
     "distributed/ray/cluster.py": "distributed/ray/test_connection.py",
     "distributed/ray/holders.py": "distributed/ray/test_connection.py",
     "distributed/verifying.py": "distributed/test_shards.py",
+    "reporting/gated.py": "reporting/test_gate_lines.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",
     "inputs/members.py": "inputs/test_warc.py",

@@ -109,6 +109,11 @@ recipe_options: Option = collected(
         help="Width of a fingerprint: a multiple of 64, up to 4096. Default: 64.",
     ),
     click.option(
+        "--sketch-bits", type=Count(example="512"),
+        help="Width of a sketch beside the fingerprint, which tells how similar two documents are: "
+        "a multiple of 64, such as 512. Default: no sketch.",
+    ),
+    click.option(
         "--unit", type=click.Choice(["word", "char"]),
         help="Split texts into words or into characters. Default: word.",
     ),

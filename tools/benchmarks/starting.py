@@ -50,6 +50,7 @@ CALLS: dict[str, list[str]] = {
     "explain": ["i.sim", "--text", "one two three"],
     "export": ["i.sim"],
     "fingerprint": ["texts.jsonl"],
+    "gate": ["--against", "i.sim", "texts.jsonl"],
     "merge": ["i.sim", "j.sim", "-o", "new.sim"],
     "pairs": ["i.sim"],
     "plan": ["--rows", "1M"],
@@ -61,7 +62,7 @@ CALLS: dict[str, list[str]] = {
 }
 """Command -> arguments, in the folder that `prepare` fills."""
 
-ENDS = {"delete": 1, "tune": 2}
+ENDS = {"delete": 1, "gate": 1, "tune": 2}
 """Exit codes that are not 0."""
 
 
