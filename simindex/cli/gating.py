@@ -40,8 +40,11 @@ class GateDocuments:
     documents: int = 0
     without: SkippedReport = field(default_factory=SkippedReport)
     notes: list[BadRecord] = field(default_factory=list)
+    of_rows: bool = False
+    """Whether the inputs hold fingerprints."""
 
     def __post_init__(self) -> None:
+        self.of_rows = self.reading.holds_fingerprints(self.inputs)
         report = self.intake.report
 
         def noted(record: BadRecord) -> None:
@@ -57,7 +60,7 @@ class GateDocuments:
 
         Raises InvalidOption at the first for texts where the index has no recipe.
         """
-        if self.reading.holds_fingerprints(self.inputs):
+        if self.of_rows:
             self.intake.bits = self.index.options.bits
             for some in self.reading.fingerprints(self.inputs, self.intake):
                 self.documents += len(some.batch)

@@ -485,8 +485,8 @@ class Index:
         h : int, optional
             Bits in which a match may differ.
         similarity : float, optional
-            The least cosine of a match in place of h, as in `query`. Default: 0.85 if rows have
-            sketches and h is not given.
+            The least cosine of a match in place of h, as in `query`. Default: 0.85 if there are
+            sketches, and h is not given.
         recall : float, optional
             As in `query`. Default: 1.0, and 0.95 of the pairs at a similarity.
         limit : int, optional
@@ -515,7 +515,7 @@ class Index:
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(documents)
-        near = gate_nearness(h, similarity, recall, self.options.sketch_bits)
+        near = gate_nearness(h, similarity, recall, sketched=asking.sketch is not None)
         found = self.query(
             asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
         )

@@ -33,7 +33,7 @@ class GateLimits:
                 found=max_matches, expected="1 or more",
             )
         if max_share is not None and not (
-            isinstance(max_share, (int, float)) and 0 < max_share <= 1
+            isinstance(max_share, (int, float)) and max_share is not True and 0 < max_share <= 1
         ):
             raise InvalidOption(
                 f"option max_share={max_share!r} is not valid",
@@ -49,7 +49,7 @@ class GateLimits:
         """Whether both numbers are below the limits."""
         if self.max_matches is not None and matched >= self.max_matches:
             return False
-        return self.max_share is None or matched < self.max_share * documents or not documents
+        return self.max_share is None or not documents or matched / documents < self.max_share
 
     def __str__(self) -> str:
         told = []

@@ -120,11 +120,11 @@ def gate(
     started = time.perf_counter()
     intake = reading.intake()
     with simindex.open(index_path, "r") as index:
-        near, opening = _opening(index, index_path, inputs, limits, h, similarity, recall)
         asked = GateDocuments(
             index, index_path, reading, intake, inputs,
             excerpts=any(kind.name == "html" for _, kind in files),
         )
+        near, opening = _opening(asked, limits, h, similarity, recall)
         tally = GateTally(limits, limit)
         ask = partial(near_in_parts, partial(
             index.query_stream, **near, limit=limit + 1, memory=memory, threads=threads
@@ -159,23 +159,24 @@ def gate(
 
 
 def _opening(
-    index: simindex.Index, name: str, inputs: Sequence[str], limits: GateLimits, h: int | None,
-    similarity: float | None, recall: float | None,
+    asked: GateDocuments, limits: GateLimits, h: int | None, similarity: float | None,
+    recall: float | None,
 ) -> tuple[dict[str, Any], Opening]:
     """The arguments of a query that say what a match is, and what reports tell of them."""
     from simindex.index.gating import gate_nearness
     from simindex.planning.similarity import similar
 
-    own = index.options
-    near = gate_nearness(h, similarity, recall, own.sketch_bits)
+    own = asked.index.options
+    sketched = own.sketch_bits > 0 and not asked.of_rows
+    near = gate_nearness(h, similarity, recall, sketched=sketched)
     if near["similarity"] is None:
-        near["h"] = index.h if h is None else h
+        near["h"] = asked.index.h if h is None else h
         bits, radius = own.bits, near["h"]
     else:
         chosen = similar(**near, bits=own.bits, sketch_bits=own.sketch_bits)
         bits, radius = chosen.compared_bits, chosen.h
     return near, Opening(
-        name, bits, radius, near["similarity"], limits, inputs, simindex.__version__
+        asked.name, bits, radius, near["similarity"], limits, asked.inputs, simindex.__version__
     )
 
 
