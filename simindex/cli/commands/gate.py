@@ -33,6 +33,7 @@ from simindex.cli.choices import (
     process_limit_option,
     threads_option,
 )
+from simindex.cli.chunks import read_ahead
 from simindex.cli.console import cell, count, duration, say
 from simindex.cli.gating import GateDocuments, GateTally
 from simindex.cli.numbers import Count, Share
@@ -129,7 +130,6 @@ def gate(
         ask = partial(near_in_parts, partial(
             index.query_stream, **near, limit=limit + 1, memory=memory, threads=threads
         ))
-        answered = answers_of(asked.batches(), ask, index.options.bits, memory_limit)
         # Not on a terminal that the lines are printed to.
         silent = quiet or (sys.stdout.isatty() and (not files or (None in dict(files))))
         shown = Progress("checking", quiet=silent, extent=reading.extent(inputs, intake))
@@ -139,6 +139,9 @@ def gate(
                 else opened.enter_context(kind.to_file(Path(path), "--report", opening))
                 for path, kind in files
             ] or [_Lines()]
+            # The next documents are read and become fingerprints while some are looked up.
+            batches = opened.enter_context(closing(read_ahead(asked.batches())))
+            answered = answers_of(batches, ask, index.options.bits, memory_limit)
             with closing(answered), shown as progress:
                 for places, _, answers in answered:
                     for flagged in tally.flagged(places, answers):
