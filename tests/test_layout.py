@@ -39,6 +39,7 @@ TESTED_BY = {
     "cli/building.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
+    "cli/described.py": "cli/commands/test_stats.py",
     "cli/fleet.py": "cli/commands/test_plan.py",
     "cli/commands/ray.py": "distributed/ray/test_commands.py",
     "cli/losers.py": "distributed/ray/test_commands.py",

@@ -44,6 +44,7 @@ COMMANDS = (
     "query",
     "ray",
     "repair",
+    "report",
     "stats",
     "tune",
 )

@@ -143,6 +143,13 @@ class Clusters:
                 self.distance[some], self.size[some], self.mode, self._fetch_keys,
             )
 
+    def take(self, rows: I64) -> Clusters:
+        """Some of these documents, by their rows here, in the given order."""
+        return Clusters(
+            self._ids, self._places[rows], self._cluster[rows], self._representative[rows],
+            self.distance[rows], self.size[rows], self.mode, self._fetch_keys,
+        )
+
     def standing_for(self, rows: I64) -> Clusters:
         """The same with other representatives, given by their rows, and no distances to them."""
         unknown = np.zeros(len(self), np.uint16)

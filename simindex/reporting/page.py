@@ -63,8 +63,8 @@ details > summary { cursor: pointer }
   overflow-wrap: anywhere }
 svg { display: block; width: 100%; height: auto }
 @media (max-width: 560px) { main { padding: 18px 12px 40px } section { padding: 14px }
-  header h1 { font-size: 21px } dl { grid-template-columns: 1fr; gap: 0 }
-  dd { margin-bottom: 8px } .tile b { font-size: 20px } }
+  header h1 { font-size: 21px } dl { grid-template-columns: minmax(72px, max-content) 1fr;
+    gap: 5px 12px } .tile b { font-size: 20px } }
 @media print { body { background: #fff } section, .tile { break-inside: avoid } }
 """
 

@@ -57,6 +57,7 @@ CALLS: dict[str, list[str]] = {
     "query": ["i.sim", "--text", "one two three"],
     "ray": ["--help"],
     "repair": ["i.sim"],
+    "report": ["i.sim", "-o", "report.html"],
     "stats": ["i.sim"],
     "tune": ["i.sim", "-d", "65"],
 }
