@@ -68,7 +68,7 @@ ins { background: var(--good-soft); color: var(--good); text-decoration: none; b
   border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; margin: 0 0 8px }
 .scripted #find { display: block }
 .warn { border-left: 3px solid var(--warm); padding-left: 12px; margin: 14px 0 0;
-  color: var(--soft); font-size: 14px }
+  color: var(--soft); font-size: 14px; overflow-wrap: anywhere }
 @media (max-width: 640px) { .sides { grid-template-columns: 1fr }
   .family > div { padding-left: 0 } }
 """

@@ -14,7 +14,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 STYLE = """
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1b1f27;
-  --soft: #5b6472; --line: #dfe3ea; --accent: #2f6fdb; --accent-soft: #d9e6fb; --good: #157347;
+  --soft: #5b6472; --line: #dfe3ea; --accent: #2459b3; --accent-soft: #d9e6fb; --good: #157347;
   --good-soft: #dcf3e6; --bad: #b3261e; --bad-soft: #fbe3e1; --code: #eef1f5; --warm: #b26a00 }
 @media (prefers-color-scheme: dark) { :root { --page: #14171c; --card: #1c2027; --ink: #e6e9ef;
   --soft: #9aa4b2; --line: #303641; --accent: #7aa7ff; --accent-soft: #22324f; --good: #63d297;
@@ -30,7 +30,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
   padding: 18px 20px; margin-top: 18px }
 section > h2 { font-size: 17px; margin: 0 0 12px }
 h3 { font-size: 14px; margin: 18px 0 6px; color: var(--soft); font-weight: 600 }
-.note { color: var(--soft); font-size: 13.5px; margin: 8px 0 0 }
+.note { color: var(--soft); font-size: 13.5px; margin: 8px 0 0; overflow-wrap: anywhere }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
   margin-top: 18px }
 .tile { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
