@@ -228,7 +228,8 @@ def _families(survey: Survey) -> str:
         made += note("On the left is the document that names the cluster, on the right the other.")
     left = found.clusters - len(found.families)
     if left:
-        made += note(f"{left:,} more clusters: simindex clusters prints all.")
+        more = "1 more cluster" if left == 1 else f"{left:,} more clusters"
+        made += note(f"{more}: simindex clusters prints all.")
     if not survey.texts_given:
         made += note("With --texts INPUT the page shows what differs within a cluster.")
     elif not survey.texts:
@@ -254,7 +255,8 @@ def _family(family: Family, survey: Survey, *, opened: bool) -> str:
             )
     left = family.size - len(family.members)
     if left:
-        inner.append(f'<p class="note">{left:,} more documents</p>')
+        more = "1 more document" if left == 1 else f"{left:,} more documents"
+        inner.append(f'<p class="note">{more}</p>')
     return (
         f'<details class="family"{" open" if opened else ""}><summary>'
         f'<span class="badge">{family.size:,}</span>{html_name(first.name)}</summary>'

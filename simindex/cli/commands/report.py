@@ -82,7 +82,7 @@ def report(
     started = time.perf_counter()
     intake = reading.intake()
     with simindex.open(index_path, "r", refresh=False) as index:
-        if inputs and index.options.keys is False:
+        if inputs and not index.options.keys:
             raise InvalidOption(
                 "--texts finds documents by their keys, and the index has none",
                 remedy="leave out --texts", option="texts",
