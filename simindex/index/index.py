@@ -4,6 +4,7 @@
     _handle     what is open: the files as of one commit, and for a writer the lock   (handle.py)
     _answerer   the reading half                                              (query/answerer.py)
     _changes    the writing half                                                     (changes.py)
+    _arrivals   documents one at a time                                             (arrivals.py)
 
 One writer, any number of readers, in any processes. A call sees one commit throughout; the next
 call follows new commits by itself.
@@ -22,6 +23,7 @@ import numpy as np
 
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
+from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.gating import USUAL_LIMIT, gate_nearness
@@ -75,6 +77,7 @@ class Index:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
             self._changes = Changes(self._handle)
+            self._arrivals = Arrivals(self._handle, self._changes.settling)
         except BaseException:
             if "_handle" in vars(self):  # it was interrupted once it was open
                 self._handle.close()
@@ -1115,7 +1118,7 @@ class Index:
         Where a commit that `commit_s` asks for fails, as on a full disk, the row waits on: a log
         message says so, and it is tried again every 5 seconds and by the next call.
         """
-        return self._changes.seen_or_add(text_or_batch, key, h, similarity, recall, commit_s)
+        return self._arrivals.seen_or_add(text_or_batch, key, h, similarity, recall, commit_s)
 
     # -- looking after it --------------------------------------------------------------------------
 

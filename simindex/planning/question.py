@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simindex.checks import is_int, require_distance, require_share, require_whole, whole
@@ -39,6 +39,14 @@ class Question:
     def stops_early(self) -> bool:
         """Whether one row within h is enough: not where sketches may reject it."""
         return self.first and (self.similar is None or not self.similar.sketch_bits)
+
+    def compared_by(self, sketch_bits: int) -> Question:
+        """The question by a similarity for rows with sketches of so many bits, as the first rows
+        may decide; one by a radius is the same for all rows."""
+        similar = self.similar
+        if similar is None or similar.sketch_bits == sketch_bits:
+            return self
+        return replace(self, similar=similar.compared_by(sketch_bits))
 
 
 class Questions:

@@ -15,7 +15,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import F32, F64, I64, U32, U64
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.batch import Batch, Skipped
+from simindex.records.batch import Batch, Skipped, as_ids, as_keys, check_one_kind
 from simindex.simhash import words
 from simindex.simhash.features import (
     COUNTED_CHARACTERS,
@@ -106,6 +106,14 @@ class Reader:
         answers = self._answers(texts, threads, calls, most)
         made = [Simhashes(*arrays) for arrays, _ in answers]
         return made[0] if len(made) == 1 else _joined(made, self._bits, self._sketch_bits)
+
+    def simhash(self, text: Any) -> Simhashes:
+        """The fingerprint of one text."""
+        if not self.plain:
+            return self.simhashes([text], 1)
+        *arrays, invalid = self._called(self._kernel.texts, [text], 0, 1)
+        refuse_invalid(invalid, 0)
+        return Simhashes(*arrays)
 
     def frequencies(
         self, texts: Iterable[Any], threads: int | None
@@ -225,14 +233,16 @@ def batched(
     features, least, words = made.features, recipe.min_features, recipe.bits // 64
     _check_length("ids", ids, len(features))
     _check_length("keys", keys, len(features))
-    batch = Batch(
-        made.bits[:, :words],
-        ids=ids,
-        keys=keys,
+    check_one_kind(ids, keys)
+    sketched = recipe.sketch_bits > 0
+    batch = Batch.checked(
+        np.ascontiguousarray(made.bits[:, :words]) if sketched else made.bits,
+        ids=None if ids is None else as_ids(ids, len(features)),
+        keys=None if keys is None else as_keys(keys, len(features)),
         weights=made.weights,
         recipe=recipe,
         features=np.minimum(features, counted) if counted else None,
-        sketch=made.bits[:, words:] if recipe.sketch_bits else None,
+        sketch=np.ascontiguousarray(made.bits[:, words:]) if sketched else None,
     )
     kept = features >= least
     if kept.all():

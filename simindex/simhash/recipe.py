@@ -216,10 +216,14 @@ class Recipe:
             require_source(documents, self._features_source)
         return replace(self, idf=documents.table())
 
-    def fingerprint(self, text: str | bytes) -> Batch:
-        """The batch of one text. If the text gets no fingerprint, the batch is empty, and `skipped`
-        has the reason."""
-        return self.batch((text,))
+    def fingerprint(
+        self, text: str | bytes, *, ids: Any = None,
+        keys: Sequence[str] | Sequence[bytes] | None = None,
+    ) -> Batch:
+        """The batch of one text, with an id or a key if one is given, in a list. If the text gets
+        no fingerprint, the batch is empty, and `skipped` has the reason."""
+        require_weighing(self.weighting, fitted=self.fitted)
+        return batched(self._reader.simhash(text), self, ids, keys)
 
     def batch(
         self,

@@ -41,6 +41,12 @@ def checked_batch(
         batch = given
         if batch.keys is not None:
             as_keys(batch.keys, len(batch))  # whose list may have changed since it was made
+    _require_fit(batch, options, recipe)
+    return batch
+
+
+def _require_fit(batch: Batch, options: IndexOptions, recipe: Recipe | None) -> None:
+    """Refuses a batch of another width, kind of names or recipe than the index's."""
     if batch.bits != options.bits:
         raise InvalidBatch(
             f"the batch has fingerprints of {batch.bits} bits, the index of {options.bits}",
@@ -58,7 +64,6 @@ def checked_batch(
         _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
     _require_sketch(batch, options)
-    return batch
 
 
 def checked_document(
@@ -80,13 +85,17 @@ def checked_document(
             )
         if options.keyed and key is None:
             raise InvalidBatch("this index has keys", remedy="give key=...")
-        batch = recipe.batch([given], **named)
-    elif not isinstance(given, Batch):
+        batch = recipe.fingerprint(given, **named)
+        if not len(batch):
+            return None
+        _require_fit(batch, options, recipe)
+        return batch
+    if not isinstance(given, Batch):
         raise InvalidBatch(
             f"{type(given).__name__} is not a document",
             remedy="give a text, or a Batch of one", found=type(given).__name__,
         )
-    elif not named:
+    if not named:
         batch = given
     elif given.ids is not None or given.keys is not None:
         raise InvalidBatch(
@@ -173,7 +182,7 @@ def _require_sketch(batch: Batch, options: IndexOptions) -> None:
 
 def check_recipe(recipe: Recipe | None, own: Recipe | None) -> None:
     """Raises RecipeMismatch, with the differences, unless the recipes are one or unknown."""
-    if recipe is None or own is None or recipe.identity == own.identity:
+    if recipe is None or own is None or recipe is own or recipe.identity == own.identity:
         return
     differences = recipe.differences(own)
     raise RecipeMismatch(

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic, thread_time
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
 from simindex.storage.tables.table import Table
 from simindex.storage.view import View
+from simindex.writing.admission import kind_of_keys
 from simindex.writing.edits import composed
 from simindex.writing.ownership import remove_strays
 from simindex.writing.recent import Recent
@@ -310,6 +311,20 @@ class Committer:
         """Whether the first rows decide if this index has sketches: neither recipe nor rows came.
         """
         return not self.options.sketch_bits and self.recipe is None and self.no_rows
+
+    def fitting(self, options: IndexOptions, given: Any, keys: Any) -> IndexOptions:
+        """The options; with the kind of keys and the width of sketches of the first rows, where
+        they leave them open.
+
+        `given` is a batch, or comes with its `keys`.
+        """
+        kind = kind_of_keys(given, keys) if options.keys is None else None
+        if kind and self.may_take_keys:
+            options = replace(options, keys=kind)
+        sketch_bits = given.sketch_bits if isinstance(given, Batch) else 0
+        if sketch_bits and self.may_take_sketches:
+            options = replace(options, sketch_bits=sketch_bits)
+        return options
 
     def set_value(self, name: str, payload: bytes) -> None:
         """Sets a whole value of the catalog."""

@@ -16,7 +16,7 @@ from looking import happens, looking
 import simindex
 from simindex import Batch
 from simindex.errors import CommitFailed, StorageFull
-from simindex.index import changes
+from simindex.index import arrivals
 from simindex.storage.catalog.catalog import Catalog
 
 
@@ -84,7 +84,7 @@ def test_a_closed_or_dropped_handle_is_not_waited_for(index_path: Path) -> None:
 def test_a_commit_that_fails_is_tried_again(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(changes, "RETRY_S", 0.05)
+    monkeypatch.setattr(arrivals, "RETRY_S", 0.05)
     with simindex.open(index_path, "n") as index:
         with monkeypatch.context() as patch:
             def full(*_: object) -> None:
@@ -100,7 +100,7 @@ def test_a_commit_that_fails_is_tried_again(
 def test_a_handle_that_refuses_to_write_is_not_said_to_wait(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(changes, "RETRY_S", 0.05)
+    monkeypatch.setattr(arrivals, "RETRY_S", 0.05)
     index = simindex.open(index_path, "n")
     with monkeypatch.context() as patch:
         def failing(*_: object) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, Index, IndexOptions, Recipe
 from simindex.arrays import U64
-from simindex.index import changes
+from simindex.index import arrivals
 from simindex.planning.machine import Machine
 from simindex.simhash.radius import RADII
 
@@ -149,7 +149,7 @@ def test_the_radius_of_a_batch_counts_if_another_thread_adds_the_first_row(
 ) -> None:
     recipe = Recipe(h=5)
     one, two = (Batch(rows, recipe=recipe) for rows in (spread()[:1], spread()[5:6]))
-    nearest = changes.nearest
+    nearest = arrivals.nearest
     waiting = [one]
 
     def while_another_adds(*asked: Any) -> Any:
@@ -157,7 +157,7 @@ def test_the_radius_of_a_batch_counts_if_another_thread_adds_the_first_row(
             assert index.seen_or_add(waiting.pop()) is None
         return nearest(*asked)
 
-    monkeypatch.setattr(changes, "nearest", while_another_adds)
+    monkeypatch.setattr(arrivals, "nearest", while_another_adds)
     with simindex.open(index_path, "n") as index:
         found = index.seen_or_add(two)
     assert found is not None and found.distance == 5

@@ -147,3 +147,29 @@ def test_document_frequencies_merged_in_parts_are_the_same(monkeypatch, merge_fe
 def test_a_recipe_whose_weights_are_given_shows_no_features():
     with pytest.raises(InvalidOption, match="batch_features"):
         Recipe(weighting="given").features("a b")
+
+
+@pytest.mark.parametrize("options", [{}, {"stop_words": ["the"]}, {"sketch_bits": 128}])
+@pytest.mark.parametrize("text", ["The cat of the house", b"the cat", "", "\u6f22\u5b57\u306e"])
+def test_one_text_gets_what_it_gets_in_a_batch(options, text):
+    recipe = Recipe(**options)
+    for names in ({}, {"ids": [7]}, {"keys": ["k"]}):
+        one, many = recipe.fingerprint(text, **names), recipe.batch([text], **names)
+        assert one.rows.tolist() == many.rows.tolist()
+        assert one.weights is not None and many.weights is not None
+        assert one.weights.tolist() == many.weights.tolist()
+        assert (one.keys, one.skipped) == (many.keys, many.skipped)
+        for mine, other in ((one.ids, many.ids), (one.sketch, many.sketch)):
+            assert (mine is None) == (other is None)
+            assert mine is None or (other is not None and mine.tolist() == other.tolist())
+
+
+def test_one_text_that_is_none_is_refused():
+    with pytest.raises(InvalidBatch, match="text 0 is int"):
+        Recipe().fingerprint(7)
+    with pytest.raises(InvalidBatch, match="not UTF-8 at byte 1"):
+        Recipe().fingerprint(b"a\xff")
+    with pytest.raises(InvalidBatch):
+        Recipe().fingerprint("a text", ids=[1], keys=["k"])
+    with pytest.raises(InvalidBatch, match="1 texts but 2 keys"):
+        Recipe().fingerprint("a text", keys=["k", "l"])
