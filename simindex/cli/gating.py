@@ -1,7 +1,16 @@
-"""Documents that a gate asks about, with their places, and what it counts of the answers."""
+"""Documents that a gate asks about, with their places, and what it counts of the answers.
+
+    documents      A B A C              A and A have the same fingerprint
+    questions      A B C                each asked once, with the places of its documents
+    flagged        A B A C              in the order of the documents again
+
+A template that both sides have a thousand times would otherwise be looked up a thousand times, and
+each answer would go through a thousand rows.
+"""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,6 +22,7 @@ from simindex.outputs.columns import key_text
 from simindex.reporting.gated import EXCERPT_CHARACTERS, Flagged, Place, Verdict
 
 if TYPE_CHECKING:
+    from simindex.arrays import I64, U64
     from simindex.cli.batches import Answer, Questions
     from simindex.cli.choices import Reading
     from simindex.inputs import BadRecord, Intake
@@ -55,37 +65,65 @@ class GateDocuments:
 
         self.intake.report = noted
 
-    def batches(self) -> Iterator[Questions[Place]]:
-        """Places and rows, in the order of the inputs.
+    def batches(self) -> Iterator[Questions[list[Place]]]:
+        """Questions, each with the places of its documents, in the order of the first of these.
 
         Raises InvalidOption at the first for texts where the index has no recipe.
         """
+        for places, batch, rows in self._documents():
+            first, question = distinct(rows, getattr(batch, "sketch", None))
+            grouped: list[list[Place]] = [[] for _ in range(len(first))]
+            for place, at in zip(places, question.tolist(), strict=True):
+                grouped[at].append(place)
+            yield grouped, batch[first] if batch is rows else batch.take(first)
+
+    def _documents(self) -> Iterator[tuple[list[Place], Any, U64]]:
+        """Places, what is asked, and its rows."""
         if self.of_rows:
             self.intake.bits = self.index.options.bits
             for some in self.reading.fingerprints(self.inputs, self.intake):
-                self.documents += len(some.batch)
+                start, self.documents = self.documents, self.documents + len(some.batch)
+                rows = some.batch.rows
                 yield [
-                    Place(key_text(some.name(row)) or "", some.path, some.lines[row])
-                    for row in range(len(some.batch))
-                ], some.batch.rows
+                    Place(
+                        key_text(some.name(row)) or "", some.path, some.lines[row],
+                        number=start + row,
+                    )
+                    for row in range(len(rows))
+                ], rows, rows
             return
         recipe = recipe_of_questions(
             self.index, self.name, "texts cannot be looked up in it",
             "give a .hex or .npy file of fingerprints",
         )
         for chunk in chunks(self.reading.documents(self.inputs, self.intake)):
-            self.documents += len(chunk)
+            start, self.documents = self.documents, self.documents + len(chunk)
             batch = recipe.batch([document.text for document in chunk])
             self.without.add(chunk, batch.skipped)
-            yield [
-                Place(
-                    document.key, document.path, document.line,
-                    document.text[:EXCERPT_CHARACTERS + 1] if self.excerpts else "",
+            places = []
+            for at in places_of_rows(len(chunk), batch.skipped):
+                document = chunk[at]
+                excerpt = document.text[: EXCERPT_CHARACTERS + 1] if self.excerpts else ""
+                places.append(
+                    Place(document.key, document.path, document.line, excerpt, start + at)
                 )
-                for document in (
-                    chunk[place] for place in places_of_rows(len(chunk), batch.skipped)
-                )
-            ], batch
+            yield places, batch, batch.rows
+
+
+def distinct(rows: U64, sketch: U64 | None) -> tuple[I64, I64]:
+    """Of rows (n, W) the first of each kind, in their order, and of each row its kind's number."""
+    import numpy as np
+
+    whole = rows if rows.ndim == 2 else rows[:, None]
+    if sketch is not None:
+        whole = np.concatenate([whole, sketch], axis=1)
+    whole = np.ascontiguousarray(whole)
+    words = whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1])))[:, 0]
+    _, first, kind = np.unique(words, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return first[order], rank[kind]
 
 
 @dataclass(slots=True)
@@ -98,8 +136,24 @@ class GateTally:
     matched: int = 0
     guarantees: dict[str, None] = field(default_factory=dict)
 
-    def flagged(self, places: Sequence[Place], answers: Iterable[Answer]) -> Iterator[Flagged]:
-        """The documents with a match, of those of a batch."""
+    def flagged(
+        self, questions: Sequence[Sequence[Place]], answers: Iterable[Answer]
+    ) -> Iterator[Flagged]:
+        """The documents with a match, of those of a batch, in their order."""
+        waiting: list[tuple[int, Flagged]] = []
+        for found in self._answered(questions, answers):
+            while waiting and waiting[0][0] < found[0].place.number:
+                yield heapq.heappop(waiting)[1]
+            yield found[0]
+            for one in found[1:]:
+                heapq.heappush(waiting, (one.place.number, one))
+        while waiting:
+            yield heapq.heappop(waiting)[1]
+
+    def _answered(
+        self, questions: Sequence[Sequence[Place]], answers: Iterable[Answer]
+    ) -> Iterator[list[Flagged]]:
+        """The documents of each question with a match."""
         query = -1
         gathered: list[Any] = []
         for start, found in answers:
@@ -108,17 +162,18 @@ class GateTally:
                 for match in found[at : at + MATCHES_AT_ONCE]:
                     if start + match.query != query:
                         if gathered:
-                            yield self._of(places[query], gathered)
+                            yield self._of(questions[query], gathered)
                         query, gathered = start + match.query, []
                     gathered.append(match)
         if gathered:
-            yield self._of(places[query], gathered)
+            yield self._of(questions[query], gathered)
 
-    def _of(self, place: Place, matches: list[simindex.Match]) -> Flagged:
-        self.matched += 1
+    def _of(self, places: Sequence[Place], matches: list[simindex.Match]) -> list[Flagged]:
+        self.matched += len(places)
         # Ids, which are drawn for keys, are others in each index.
         matches.sort(key=lambda match: (match.distance, key_text(match.key) or "", match.id))
-        return Flagged(place, matches[: self.limit], len(matches) > self.limit)
+        told, more = matches[: self.limit], len(matches) > self.limit
+        return [Flagged(place, told, more) for place in places]
 
     def verdict(self, asked: GateDocuments, seconds: float) -> Verdict:
         """What was found in all."""

@@ -26,6 +26,8 @@ class Place:
     """Of its record, from 1; None where the document is a whole file, or has no line."""
     excerpt: str = ""
     """The beginning of its text."""
+    number: int = 0
+    """Among the documents of a run."""
 
     @property
     def where(self) -> str:

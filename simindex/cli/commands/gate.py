@@ -143,11 +143,11 @@ def gate(
             batches = opened.enter_context(closing(read_ahead(asked.batches())))
             answered = answers_of(batches, ask, index.options.bits, memory_limit)
             with closing(answered), shown as progress:
-                for places, _, answers in answered:
-                    for flagged in tally.flagged(places, answers):
+                for questions, _, answers in answered:
+                    for flagged in tally.flagged(questions, answers):
                         for writer in writers:
                             writer.add(flagged)
-                    progress.advance(len(places), 0)
+                    progress.advance(sum(map(len, questions)), 0)
             if not asked.documents:
                 _end_without_document(intake, quiet)  # before a report is there
             verdict = tally.verdict(asked, time.perf_counter() - started)

@@ -208,6 +208,18 @@ def test_many_matches_are_limited(run: Run, write_jsonl: Callable[..., Path]) ->
     assert matches("--limit", 30) == (30, False)
 
 
+def test_equal_documents_are_all_reported(run: Run, write_jsonl: Callable[..., Path]) -> None:
+    write_jsonl("k.jsonl", [{"id": f"k{n}", "text": text(n)} for n in range(3)])
+    run("build", "k.sim", "k.jsonl", "-q")
+    write_jsonl("new.jsonl", [{"id": f"d{n}", "text": text((0, 1, 9)[n % 3])} for n in range(12)])
+    done = run("gate", "--against", "k.sim", "new.jsonl", code=1)
+    told = [line.split("\t")[:3] for line in done.stdout.splitlines()]
+    assert told == [
+        [f"new.jsonl:{n + 1}", f"d{n}", f"k{n % 3}"] for n in range(12) if n % 3 < 2
+    ]
+    assert "8 of 12 documents" in done.stderr
+
+
 def test_standard_input_and_a_memory_limit_give_the_same(
     run: Run, known: str, collection: str
 ) -> None:
