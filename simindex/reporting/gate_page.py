@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from typing import TextIO
 
-from simindex.reporting.escaping import html_name, html_text, shortened
+from simindex.reporting.escaping import html_name, html_text
 from simindex.reporting.gated import (
     EXCERPT_CHARACTERS,
     Flagged,
@@ -25,6 +25,12 @@ _STYLE = """
 .bar { display: inline-block; width: 64px; height: 7px; border-radius: 4px; background: var(--line);
   margin-right: 8px; vertical-align: middle; overflow: hidden }
 .bar i { display: block; height: 100%; background: var(--accent) }
+td bdi { display: block }
+td:first-child > bdi { font-weight: 600 }
+td + td { min-width: 230px }
+td + td > div { margin-bottom: 6px }
+@media (max-width: 640px) { thead { display: none } td { display: block; padding-right: 0 }
+  td:first-child { border-bottom: 0; padding-bottom: 0 } }
 """
 
 
@@ -59,7 +65,7 @@ class GatePage:
             (f"{verdict.documents:,}", "documents"),
             (f"{verdict.matched:,}", "with a match"),
             (f"{100 * verdict.share:.3g}%", "of the documents"),
-            (str(opening.limits), "do not pass, or more"),
+            (f"{opening.limits} or more", "do not pass"),
         ]))
         write(section("Documents with a match", self._table(verdict)))
         write(section("How it was asked", facts(self._facts(verdict))))
@@ -112,7 +118,9 @@ def _inputs(opening: Opening) -> str:
 def _excerpt(text: str) -> str:
     if not text:
         return ""
-    return f'<p class="excerpt" dir="auto">{html_text(shortened(text, EXCERPT_CHARACTERS))}</p>'
+    cut = "…" if len(text) > EXCERPT_CHARACTERS else ""
+    shown = html_text(" ".join(text[:EXCERPT_CHARACTERS].split()))
+    return f'<p class="excerpt" dir="auto">{shown}{cut}</p>'
 
 
 def _matches(flagged: Flagged, bits: int) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from simindex.records.gate import GateLimits
     from simindex.records.matches import Match
 
-EXCERPT_CHARACTERS = 280
+EXCERPT_CHARACTERS = 240
 
 
 @dataclass(frozen=True, slots=True)
