@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         Pairs,
         RotationPairs,
         RotationStats,
+        SimilarPair,
     )
     from simindex.records.reports import (
         Audit,
@@ -127,6 +128,7 @@ __all__ = [
     "RepairReport",
     "RotationPairs",
     "RotationStats",
+    "SimilarPair",
     "SimindexError",
     "Skew",
     "Skipped",
@@ -170,6 +172,7 @@ _HOMES = {
     "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
     "records.pairs": (
         "CollapsedPairs", "EqualRows", "Pair", "Pairs", "RotationPairs", "RotationStats",
+        "SimilarPair",
     ),
     "records.reports": (
         "Audit", "BackupReport", "Compaction", "Finding", "Hot", "IndexStats", "RepairReport",

@@ -79,7 +79,7 @@ TESTED_BY = {
     "query/call.py": "query/test_parts.py",
     "query/nearest.py": "methods/test_contract_top.py",
     "records/clusters.py": "pairs/test_clusters.py",
-    "records/pairs.py": "pairs/test_search_index.py",
+    "records/pairs.py": "pairs/test_indexed.py",
     "records/reports.py": "repair/test_rebuild.py",
     "repair/check.py": "faults/test_damage.py",
     "repair/inventory.py": "repair/test_survey.py",

@@ -177,6 +177,8 @@ class Rows:
         if append:
             with simindex.open(without, "r") as index:
                 intake.bits, rows.keys = index.options.bits, kind_of_names(index)
+                if index.options.sketch_bits or len(index):
+                    intake.sketch_bits = index.options.sketch_bits
                 rows.others = "those of the index"
                 rows.unchecked = index.recipe is not None
         return rows
@@ -200,7 +202,10 @@ class Rows:
         self.keys = wanted
 
     def options(self, first: Fingerprints) -> dict[str, Any]:
-        return {"keys": _kind_of_names(first.batch), "bits": first.batch.bits}
+        batch = first.batch
+        return {
+            "keys": _kind_of_names(batch), "bits": batch.bits, "sketch_bits": batch.sketch_bits
+        }
 
     def batch(self, group: Fingerprints) -> simindex.Batch:
         return group.batch

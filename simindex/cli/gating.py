@@ -70,15 +70,15 @@ class GateDocuments:
 
         Raises InvalidOption at the first for texts where the index has no recipe.
         """
-        for places, batch, rows in self._documents():
-            first, question = distinct(rows, getattr(batch, "sketch", None))
+        for places, batch in self._documents():
+            first, question = distinct(batch.rows, batch.sketch)
             grouped: list[list[Place]] = [[] for _ in range(len(first))]
             for place, at in zip(places, question.tolist(), strict=True):
                 grouped[at].append(place)
-            yield grouped, batch[first] if batch is rows else batch.take(first)
+            yield grouped, batch.take(first)
 
-    def _documents(self) -> Iterator[tuple[list[Place], Any, U64]]:
-        """Places, what is asked, and its rows."""
+    def _documents(self) -> Iterator[tuple[list[Place], simindex.Batch]]:
+        """Places, and what is asked."""
         if self.of_rows:
             self.intake.bits = self.index.options.bits
             for some in self.reading.fingerprints(self.inputs, self.intake):
@@ -90,7 +90,7 @@ class GateDocuments:
                         number=start + row,
                     )
                     for row in range(len(rows))
-                ], rows, rows
+                ], simindex.Batch(rows, sketch=some.batch.sketch)
             return
         recipe = recipe_of_questions(
             self.index, self.name, "texts cannot be looked up in it",
@@ -107,7 +107,7 @@ class GateDocuments:
                 places.append(
                     Place(document.key, document.path, document.line, excerpt, start + at)
                 )
-            yield places, batch, batch.rows
+            yield places, batch
 
 
 def distinct(rows: U64, sketch: U64 | None) -> tuple[I64, I64]:

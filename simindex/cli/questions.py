@@ -83,7 +83,9 @@ class Asking:
             self.intake.bits = self.index.options.bits
             for some in self.reading.fingerprints(self.inputs, self.intake):
                 named = (key_text(some.name(row)) for row in range(len(some.batch)))
-                yield [name or "" for name in named], some.batch.rows
+                yield [name or "" for name in named], simindex.Batch(
+                    some.batch.rows, sketch=some.batch.sketch
+                )
         elif self.inputs:
             yield from self._documents()
         for path in self.others:

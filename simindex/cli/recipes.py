@@ -110,8 +110,8 @@ recipe_options: Option = collected(
     ),
     click.option(
         "--sketch-bits", type=Count(example="512"),
-        help="Width of a sketch beside the fingerprint, which tells how similar two documents are: "
-        "a multiple of 64, such as 512. Default: no sketch.",
+        help="Width of a sketch that is stored with each fingerprint, for --similarity: a multiple "
+        "of 64, such as 512 or 1024. Default: none.",
     ),
     click.option(
         "--unit", type=click.Choice(["word", "char"]),
@@ -214,17 +214,23 @@ def recipe_of_documents(
 def first_given(
     index: simindex.Index, path: str | Path, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """Options of the recipe that the first documents bring to an index: of its width."""
+    """Options of the recipe that the first documents bring to an index: of its widths."""
     require_text_keys(index, path)
-    bits = index.options.bits
-    asked = given.get("bits", bits)
-    if asked != bits:
-        raise InvalidOption(
-            f"--bits {asked} does not fit {path}, whose fingerprints have {bits} bits",
-            remedy="leave --bits out, or build another index", option="bits", found=asked,
-            expected=bits,
-        )
-    return {**given, "bits": bits}
+    own = index.options
+    widths = {"bits": own.bits}
+    if own.sketch_bits:
+        widths["sketch_bits"] = own.sketch_bits
+    for name, bits in widths.items():
+        asked = given.get(name, bits)
+        if asked != bits:
+            option = "--" + name.replace("_", "-")
+            of = "fingerprints" if name == "bits" else "sketches"
+            raise InvalidOption(
+                f"{option} {asked} does not fit {path}, whose {of} have {bits} bits",
+                remedy=f"leave {option} out, or build another index", option=name, found=asked,
+                expected=bits,
+            )
+    return {**given, **widths}
 
 
 def require_text_keys(index: simindex.Index, path: str | Path) -> None:

@@ -12,8 +12,8 @@ OPTIONS = {
     "memory_limit": "--memory-limit", "k": "--top", "max_error": "--max-error",
     "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
-    "first": "--first", "limit": "--limit", "similarity": "--similarity",
-    "max_matches": "--max-matches", "max_share": "--max-share", "ngram": "--ngram",
+    "first": "--first", "limit": "--limit", "ngram": "--ngram", "similarity": "--similarity",
+    "sketch_bits": "--sketch-bits", "max_matches": "--max-matches", "max_share": "--max-share",
 }
 """Of the arguments that commands have options for."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from simindex.checks import is_int
+from simindex.checks import is_int, require_share
 from simindex.errors import InvalidOption
 from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
@@ -29,7 +29,7 @@ from simindex.index.documents import contained, document, names_of
 from simindex.index.gating import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
-from simindex.planning.similarity import require_sketches
+from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.asked import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.gate import GateLimits, GateReport
@@ -529,6 +529,8 @@ class Index:
         self,
         *,
         h: int | None = None,
+        similarity: float | None = None,
+        recall: float = 1.0,
         method: str = "auto",
         memory_limit: int | None = None,
         collapse_equal: bool = False,
@@ -539,6 +541,13 @@ class Index:
 
         Parameters
         ----------
+        similarity : float, optional
+            The least cosine of a pair, from 0.5 to 1, in place of h, as in `query`. In an index
+            with sketches these keep or reject the pairs within the radius; `Pairs.guarantee` says
+            which share of them is expected.
+        recall : float
+            With `similarity`, the share of the pairs at that similarity that become candidates; 1.0
+            stands for 0.85. Pairs within a radius are always all found.
         method : str
             ``"blocks"``, exact at any h, or ``"auto"``, which uses it.
         memory_limit : int, optional
@@ -547,7 +556,7 @@ class Index:
         collapse_equal : bool
             Of rows with equal fingerprints, pair only the one with the smallest id. The others are
             listed with it, as `groups`. So a million equal rows give a million lines, not 5 10**11
-            pairs.
+            pairs. Where sketches are compared, rows whose sketches are equal, too, count as equal.
         threads : int, optional
             Default: `SIMINDEX_THREADS`, or one for each processor; one below 100,000 rows.
         progress : function (done, all), optional
@@ -575,14 +584,16 @@ class Index:
         and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
         in all. Once all rows fit, everything is read once.
         """
-        from simindex.pairs.search import index_pairs
+        from simindex.pairs.indexed import index_pairs
 
         self._check_open()
         with told(self.path):
             snapshot = self._current()
+        radius, similar = self._pairing(h, similarity, recall)
         return each(self.path, index_pairs(
-            snapshot, self.options, h=self._radius(h), method=method, memory_limit=memory_limit,
-            collapse_equal=collapse_equal, threads=threads, progress=progress,
+            snapshot, self.options, h=radius, similar=similar, method=method,
+            memory_limit=memory_limit, collapse_equal=collapse_equal, threads=threads,
+            progress=progress,
         ))
 
     @typed
@@ -590,6 +601,8 @@ class Index:
         self,
         *,
         h: int | None = None,
+        similarity: float | None = None,
+        recall: float = 1.0,
         mode: str = "components",
         singletons: bool = True,
         memory_limit: int | None = None,
@@ -600,6 +613,8 @@ class Index:
 
         Parameters
         ----------
+        similarity, recall : float
+            As in `pairs`: what is said of documents within h holds for those of the similarity.
         mode : str
             ``"components"``: documents that pairs within h connect, over chains of any length. The
             representative is the smallest id, and may be further than h from others.
@@ -646,8 +661,9 @@ class Index:
 
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
+        radius, similar = self._pairing(h, similarity, recall)
         return index_clusters(
-            snapshot, self.options, h=self._radius(h), mode=mode, singletons=singletons,
+            snapshot, self.options, h=radius, similar=similar, mode=mode, singletons=singletons,
             memory_limit=memory_limit, threads=threads, progress=progress,
         )
 
@@ -676,13 +692,15 @@ class Index:
         batch: Batch | Any,
         *,
         h: int | None = None,
+        similarity: float | None = None,
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
     ) -> Explanation:
         """Shows how `query` answers, segment by segment, with predicted and measured cost.
 
-        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`.
+        Options and errors are those of `query`, without `first`, `memory_limit` and `threads`. With
+        `similarity` it shows how the candidates are found; reading sketches is not part of it.
 
         Notes
         -----
@@ -693,9 +711,8 @@ class Index:
         snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
         answerer = self._answerer
-        question = answerer.question(
-            h=self._radius(h), recall=recall, method=method, memory=memory
-        )
+        near = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        question = answerer.question(**near, method=method, memory=memory)
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
     @typed
@@ -726,6 +743,14 @@ class Index:
     def _radius(self, h: int | None) -> int:
         handle = self._handle  # whose recipe is up to date: the call has taken its snapshot
         return handle.radius(h, handle.recipe)
+
+    def _pairing(
+        self, h: int | None, similarity: float | None, recall: float
+    ) -> tuple[int, Similar | None]:
+        """The radius of pairs, and the similarity if there is one."""
+        require_share(recall, "recall")
+        found = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        return found["h"], found.get("similar")
 
     def _nearness(
         self, h: int | None, similarity: float | None, recall: float, asking: Asked

@@ -83,6 +83,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
         audit=answerer.last_audit(snapshot),
         spot_checks=answerer.spot_checks.measured(),
         flips_from=answerer.plans.sources,
+        sketch_bits=options.sketch_bits,
     )
 
 

@@ -29,9 +29,10 @@ def read_digits(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
     return gathered(source, record_lines(stream, source), _parsed)
 
 
-def _parsed(line: bytes) -> tuple[str, str | None]:
+def _parsed(line: bytes) -> tuple[str, str | None, None]:
     digits, tab, key = decoded(line.rstrip(b"\r\n")).partition("\t")
-    return digits, key_of(unescaped(key), "key", "field", may_be_empty=True) if tab else None
+    named = key_of(unescaped(key), "key", "field", may_be_empty=True) if tab else None
+    return digits, named, None
 
 
 def is_digits(head: bytes, text_field: str) -> bool:

@@ -144,6 +144,7 @@ class Intake:
     first_passed_over: dict[str, list[str]] = field(default_factory=dict)
     """The first few of them, by the reason."""
     bits: int | None = None
+    sketch_bits: int | None = None
     """Width of the fingerprints; None until the first one, or the caller, decides."""
     put_off: Callable[[Callable[[], None]], bool] | None = None
     """Keeps the note of a bad record until the documents before it are there; False if they are."""

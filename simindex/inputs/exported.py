@@ -2,6 +2,8 @@
 
     {"key": "a.txt", "fingerprint": "3c92d228661540d6"}        key,fingerprint
                                                                a.txt,3c92d228661540d6
+
+A field or column `sketch` has the digits of sketches, if the rows have them.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from simindex.inputs.document import Source, Unusable
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.fingerprints import (
     FIELD,
+    SKETCH,
     Fingerprints,
-    Name,
+    Row,
     RowNames,
     gathered,
     record_lines,
@@ -30,11 +33,11 @@ def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
     """Rows of JSON lines with a field of digits; bad records as of `jsonl.read_jsonl`."""
     names = RowNames(source)
 
-    def parsed(line: bytes) -> tuple[object, Name]:
+    def parsed(line: bytes) -> Row:
         record = record_of(line)
         if FIELD not in record:
             raise Unusable(f"has no field {FIELD!r}")
-        return record[FIELD], names.of(record)
+        return record[FIELD], names.of(record), record.get(SKETCH)
 
     return gathered(source, record_lines(stream, source), parsed)
 
@@ -43,7 +46,8 @@ def read_exported_table(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
     """Rows of a table with a column of digits; bad records as of `table.read_table`."""
     names = RowNames(source)
     return gathered(
-        source, TableRows(stream, source, FIELD), lambda row: (row[FIELD], names.of(row))
+        source, TableRows(stream, source, FIELD),
+        lambda row: (row[FIELD], names.of(row), row.get(SKETCH)),
     )
 
 

@@ -2,6 +2,7 @@
 
     digits     16 hexadecimal digits for each 64 bits, the first bit first
     width      that of the first fingerprint of all inputs, unless the caller names it
+    sketch     digits in a field of their own, of one width, too; all rows have one, or none
     names      keys, ids or none, the same for all rows of a source
 """
 
@@ -27,6 +28,9 @@ MAX_BITS = 4096
 
 FIELD = "fingerprint"
 """The field or column of digits."""
+
+SKETCH = "sketch"
+"""The field or column of the digits of sketches."""
 
 KEY_HEX = "key_hex"
 """A key of bytes, as hexadecimal digits."""
@@ -81,14 +85,37 @@ def words(digits: Sequence[str]) -> U64:
 
 def checked_digits(value: object, intake: Intake) -> str:
     """The digits of one fingerprint, of the width of the others; Unusable says what is wrong."""
+    digits = _digits(value, FIELD)
+    require_width(4 * len(digits), intake)
+    return digits
+
+
+def checked_sketch(value: object, intake: Intake) -> str | None:
+    """The same for a sketch; None if the rows have none."""
+    digits = None if value is None or value == "" else _digits(value, SKETCH)
+    bits = 0 if digits is None else 4 * len(digits)
+    if intake.sketch_bits is None:
+        intake.sketch_bits = bits
+    if bits != intake.sketch_bits:
+        raise Unusable(
+            f"{_sketch_of(bits)}, and {_sketch_of(intake.sketch_bits)} is needed",
+            "build another index of such rows",
+        )
+    return digits
+
+
+def _sketch_of(bits: int) -> str:
+    return f"a sketch of {bits} bits" if bits else "no sketch"
+
+
+def _digits(value: object, field: str) -> str:
     if not isinstance(value, str):
-        raise Unusable(f"field {FIELD!r} is {_kind(value)}, not hexadecimal digits")
+        raise Unusable(f"field {field!r} is {_kind(value)}, not hexadecimal digits")
     if not _DIGITS.fullmatch(value) or len(value) % 16 or len(value) > MAX_BITS // 4:
         raise Unusable(
-            f"{value[:80]!r} is not a fingerprint: 16 hexadecimal digits for each 64 bits, "
+            f"{value[:80]!r} is not a {field}: 16 hexadecimal digits for each 64 bits, "
             f"{MAX_BITS} bits at most"
         )
-    require_width(4 * len(value), intake)
     return value
 
 
@@ -106,15 +133,18 @@ def require_width(bits: int, intake: Intake) -> None:
 Name = str | bytes | int | None
 """A key, an id, or nothing."""
 
+Row = tuple[object, Name, object]
+"""Digits of a fingerprint, its name, and digits of a sketch; None or empty without one."""
+
 T = TypeVar("T")
 
 
 def gathered(
-    source: Source, records: Iterable[tuple[int, T]], parse: Callable[[T], tuple[object, Name]]
+    source: Source, records: Iterable[tuple[int, T]], parse: Callable[[T], Row]
 ) -> Iterator[Fingerprints]:
     """The rows of some records with their lines, a chunk at a time.
 
-    `parse` gives the digits and the name of a record. What it raises as Unusable or Unreadable
+    `parse` gives digits and name of a record. What it raises as Unusable or Unreadable
     makes a bad record, and so does a row that does not fit those before. What `records` raises is
     raised once all rows before it are given.
     """
@@ -156,18 +186,22 @@ class _Gathering:
 
     def _clear(self) -> None:
         self._digits: list[str] = []
+        self._sketches: list[str] = []
         self._names: list[Any] = []
         self._lines: list[int] = []
 
-    def add(self, digits: object, name: Name, line: int) -> bool:
+    def add(self, digits: object, name: Name, sketch: object, line: int) -> bool:
         """Takes a row; whether a chunk is full. Unusable if it does not fit those before."""
         checked = checked_digits(digits, self._source.intake)
+        further = checked_sketch(sketch, self._source.intake)
         kind = None if name is None else type(name)
         if self._first:
             self._first, self._kind = False, kind
         if kind is not self._kind:
             raise Unusable(f"has {_NAMED[kind]}, and rows before it {_NAMED[self._kind]}")
         self._digits.append(checked)
+        if further is not None:
+            self._sketches.append(further)
         self._names.append(name)
         self._lines.append(line)
         return len(self._digits) >= CHUNK_ROWS
@@ -184,7 +218,8 @@ class _Gathering:
                 named = {"ids": np.array(self._names, np.uint64)}
             elif self._kind is not None:
                 named = {"keys": self._names}
-            batch = Batch(words(self._digits), **named)
+            sketch = words(self._sketches) if self._sketches else None
+            batch = Batch(words(self._digits), sketch=sketch, **named)
             part = Fingerprints(batch, self._source.path, self._lines)
             self._clear()
             yield part

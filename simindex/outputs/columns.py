@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Kind = Literal["text", "bytes", "uint64", "int64", "uint16", "bool", "float32s"]
+Kind = Literal["text", "bytes", "uint64", "int64", "uint16", "bool", "float64", "float32s"]
 """Of the values of a column; any may be None. `float32s` are lists of numbers."""
 
 Schema = Mapping[str, Kind]

@@ -33,7 +33,8 @@ def write_parquet(stream: BinaryIO, schema: Schema) -> Iterator[Write]:
     pa, parquet = load()
     types = {
         "text": pa.string(), "bytes": pa.binary(), "bool": pa.bool_(), "uint64": pa.uint64(),
-        "int64": pa.int64(), "uint16": pa.uint16(), "float32s": pa.list_(pa.float32()),
+        "int64": pa.int64(), "uint16": pa.uint16(), "float64": pa.float64(),
+        "float32s": pa.list_(pa.float32()),
     }
     fields = pa.schema([(name, types[kind]) for name, kind in schema.items()])
     sink = _Sink(stream)

@@ -13,6 +13,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -26,9 +27,12 @@ from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs.find_all import WORTH_THREADS
+from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, stored_keys
-from simindex.pairs.tiles import Room
+from simindex.pairs.sketched import PairSketches
+from simindex.pairs.tiles import Found
+from simindex.planning.similarity import Similar
+from simindex.query.sketched import apart
 from simindex.records.batch import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
@@ -64,6 +68,7 @@ def index_clusters(
     memory_limit: int | None,
     threads: int | None,
     progress: Progress | None,
+    similar: Similar | None = None,
 ) -> Clusters:
     """See `Index.clusters`."""
     require_distance(h, options.bits)
@@ -73,7 +78,7 @@ def index_clusters(
     keys = partial(stored_keys, stored, options) if options.keyed else None
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=memory_limit,
-        threads=threads, progress=progress, keys=keys,
+        threads=threads, progress=progress, keys=keys, similar=similar,
     )
 
 
@@ -147,6 +152,7 @@ def _clusters(
     threads: int | None,
     progress: Progress | None,
     keys: Any,
+    similar: Similar | None = None,
 ) -> Clusters:
     singletons = as_flag(singletons, "singletons")
     if not isinstance(mode, str) or mode not in MODES:
@@ -159,12 +165,12 @@ def _clusters(
             f"the index has {stored.stored:,} rows, but the limit of clusters is {MOST_ROWS:,}"
         )
     per_row = FOREST_BYTES if mode == "components" else FOREST_BYTES + 4
-    room = Room.within(
-        memory_limit, stored, beside=per_row * stored.stored,
+    room = room_within(
+        memory_limit, stored, similar, beside=per_row * stored.stored,
         later=ROW_BYTES[mode] * stored.stored, purpose="clusters",
     )
-    search = PairSearch(
-        stored, h=h, room=room, collapse=True,
+    search = search_of(
+        stored, similar, h=h, room=room, collapse=True,
         threads=thread_count(threads, len(stored), worth=WORTH_THREADS), progress=progress,
     )
     if mode == "star":
@@ -185,7 +191,7 @@ def _clusters(
         representative = cluster
     counts = np.bincount(cluster, minlength=len(cluster)) if len(cluster) else np.empty(0, np.int64)
     if mode == "components":
-        distance = _distances(stored, documents, cluster, counts)
+        distance = _distances(stored, documents, cluster, counts, sketches_of(stored, similar))
     places = _native.sort_rows(cluster.astype(np.uint64))
     if not singletons:
         places = places[counts[cluster[places]] > 1]
@@ -196,6 +202,7 @@ def _clusters(
     return Clusters(
         documents.ids, places.astype(np.uint32), cluster, representative, distance[places],
         counts[cluster].astype(np.int64), mode, fetch,
+        similarity_bits=0 if similar is None else similar.compared_bits,
     )
 
 
@@ -256,7 +263,7 @@ def _first_of_each(label: NDArray[Any], labels: int) -> U32:
 
 
 def _stars(
-    stored: StoredRows, documents: Documents, search: PairSearch, memory_limit: int | None
+    stored: StoredRows, documents: Documents, search: Iterator[Found], memory_limit: int | None
 ) -> tuple[U32, U16]:
     """Representative of each document, and the distance to it."""
     first = np.arange(stored.stored, dtype=np.uint32)
@@ -265,7 +272,7 @@ def _stars(
     for found in search:
         assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
         a, b = found.a_numbers.astype(np.uint32), found.b_numbers.astype(np.uint32)
-        equal = found.distance == 0
+        equal = found.links
         first[b[equal]] = a[equal]
         far = ~equal
         near.append((a[far], b[far], found.distance[far]))
@@ -299,8 +306,14 @@ def _check_pairs(pairs: int, beside: int, memory_limit: int | None) -> None:
         )
 
 
-def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I64) -> U16:
-    """Least distance between a row of each document and one of its cluster's first document."""
+def _distances(
+    stored: StoredRows, documents: Documents, cluster: U32, counts: I64,
+    sketches: PairSketches | None,
+) -> U16:
+    """Least distance between a row of each document and one of its cluster's first document.
+
+    Of sketches if they are given: rows are then compared by their numbers.
+    """
     distance = np.zeros(len(cluster), np.uint16)
     if not len(cluster) or int(counts.max()) < 2:
         return distance
@@ -310,8 +323,11 @@ def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I
     members[heads] = False
     found: list[tuple[U32, U64]] = []
     for place, start, rows, chosen in stored.pieces():
-        of = documents.of_row[stored.numbers(place, start, len(rows), chosen)]
+        numbers = stored.numbers(place, start, len(rows), chosen)
+        of = documents.of_row[numbers]
         some = np.flatnonzero(heads[of])
+        if sketches is not None:
+            rows, chosen = numbers, None
         found.append((of[some], rows[some if chosen is None else chosen[some]]))
     of_head = np.concatenate([of for of, _ in found])
     order = np.argsort(of_head, kind="stable")
@@ -320,15 +336,21 @@ def _distances(stored: StoredRows, documents: Documents, cluster: U32, counts: I
     del found, order
     distance[members] = np.iinfo(np.uint16).max
     for place, start, rows, chosen in stored.pieces():
-        of = documents.of_row[stored.numbers(place, start, len(rows), chosen)]
+        numbers = stored.numbers(place, start, len(rows), chosen)
+        of = documents.of_row[numbers]
         some = np.flatnonzero(members[of])
         if not len(some):
             continue
+        if sketches is not None:
+            rows, chosen = numbers, None
         of, rows = of[some], rows[some if chosen is None else chosen[some]]
         at = np.searchsorted(of_head, cluster[of], side="left")
         end = np.searchsorted(of_head, cluster[of], side="right")
         while len(of):  # once, except for documents of several rows
-            bits = np.bitwise_count(rows ^ head_rows[at]).sum(axis=1, dtype=np.uint16)
+            bits = (
+                apart(rows, head_rows[at]) if sketches is None
+                else sketches.distance(rows, head_rows[at])
+            )
             np.minimum.at(distance, of, bits)
             at = at + 1
             left = at < end

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from simindex.arrays import I64, U64, Bools
+from simindex.arrays import I64, U8, U64, Bools
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.table import Table
@@ -135,6 +136,20 @@ class StoredRows:
     def __len__(self) -> int:
         return self._count
 
+    def without(self, marks: Sequence[U8]) -> StoredRows:
+        """The same without some rows: for each table a bit a row, 1 for those left out.
+
+        Their numbers stay free, so that those of the others are the same.
+        """
+        others = copy(self)
+        others._live = [
+            ~marked if mask is None else mask & ~marked
+            for mask, marked in zip(self._live, marks, strict=True)
+        ]
+        left_out = sum(int(np.bitwise_count(marked).sum()) for marked in marks)
+        others._count = self._count - left_out
+        return others
+
     @property
     def stored(self) -> int:
         """Rows of the tables, deleted ones included: numbers are below it."""
@@ -217,6 +232,13 @@ class StoredRows:
             if at == among.rows:
                 break
         return found
+
+    def parts(self, among: KeyRange, most: int) -> Iterator[Rows]:
+        """The rows of a range, at most so many at a time."""
+        for skip in range(0, among.rows, most):
+            yield self.load(KeyRange(
+                among.shift, among.fixed, among.low, among.high, min(most, among.rows - skip), skip
+            ))
 
     def numbers(self, place: int, start: int, rows: int, chosen: I64 | None) -> U64:
         """Numbers of the rows that `pieces` gave."""

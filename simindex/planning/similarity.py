@@ -22,7 +22,7 @@ USUAL_SHARE = 0.85
 """Of the pairs at the similarity, where no recall below 1 is asked for: within 12 of 64 bits at
 0.9."""
 
-FURTHER = 0.1
+FURTHER = 0.05, 0.1
 """So much less similar are the strangers of which an answer without a sketch tells the share."""
 
 
@@ -61,9 +61,16 @@ class Similar:
         )
         if self.sketch_bits:
             return f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
-        lower = self.similarity - FURTHER
-        strangers = share_within(self.h, lower, self.bits)
-        return f"{told}, and {strangers:.2f} of those at {lower:g}, as there is no sketch"
+        lower = [round(self.similarity - further, 4) for further in FURTHER]
+        strangers = " and ".join(
+            f"{share_within(self.h, cosine, self.bits):.2f} of those at {cosine:g}"
+            for cosine in lower
+        )
+        unrelated = share_within(self.h, 0.0, self.bits)
+        return (
+            f"{told}; {strangers}, and {unrelated:.0e} of unrelated ones, which all stay, as there "
+            "is no sketch"
+        )
 
 
 def similar(

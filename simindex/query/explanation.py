@@ -19,6 +19,7 @@ from simindex.planning.planner import TopPlan
 from simindex.planning.question import Question, TopQuestion
 from simindex.query.nearest import search_table
 from simindex.query.search import search_by
+from simindex.query.sketched import promised
 from simindex.records.reports import Compaction
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
@@ -63,6 +64,7 @@ class Explanation:
     queries: int
     """Number of queries."""
     h: int
+    """The radius; the one for candidates, if a similarity was asked for."""
     recall: float
     method: str
     """The requested method."""
@@ -101,9 +103,10 @@ def explain(
         for table, table_plan in zip(snapshot.tables, plan.tables, strict=True)
     )
     expected_s = CALL_NS * 1e-9 + len(queries) * sum(one.expected_s for one in segments)
+    guarantee, exact = promised(plan, question.similar)
     return Explanation(
-        len(queries), question.h, question.recall, question.method, plan.guarantee, plan.exact,
-        measured, expected_s, segments, plan.flips_from, compaction,
+        len(queries), question.h, question.recall, question.method, guarantee, exact, measured,
+        expected_s, segments, plan.flips_from, compaction,
     )
 
 

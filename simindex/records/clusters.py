@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
+from simindex.records.similarity import estimated, standard_error
 
 Fetch = Callable[[I64], list[Any]]
 """Keys of documents by their places among the ids."""
@@ -51,12 +52,14 @@ class Clusters:
     """
 
     __slots__ = (
-        "_cluster", "_fetch_keys", "_ids", "_places", "_representative", "distance", "mode", "size",
+        "_cluster", "_fetch_keys", "_ids", "_places", "_representative", "distance", "mode",
+        "similarity_bits", "size",
     )
 
     def __init__(
         self, ids: U64, places: NDArray[Any], cluster: NDArray[Any], representative: NDArray[Any],
-        distance: U16, size: I64, mode: str, fetch_keys: Fetch | None = None,
+        distance: U16, size: I64, mode: str, fetch_keys: Fetch | None = None, *,
+        similarity_bits: int = 0,
     ) -> None:
         self._ids, self._places = ids, places
         self._cluster, self._representative = cluster, representative
@@ -64,6 +67,8 @@ class Clusters:
         self.size: I64 = size
         self.mode: str = mode
         self._fetch_keys = fetch_keys
+        self.similarity_bits: int = similarity_bits
+        """If a similarity was asked for: how many bits were compared for `distance`. Else 0."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         fetch = self._fetch_keys
@@ -71,7 +76,21 @@ class Clusters:
             # Keys are fetched where the index is; elsewhere they travel along.
             fetch = partial(_picked, fetch(np.arange(len(self._ids))))
         columns = (self._ids, self._places, self._cluster, self._representative)
-        return (Clusters, (*columns, self.distance, self.size, self.mode, fetch))
+        made = partial(Clusters, similarity_bits=self.similarity_bits)
+        return (made, (*columns, self.distance, self.size, self.mode, fetch))
+
+    @property
+    def similarity(self) -> F32 | None:
+        """The estimated cosine with the representative, float32 (n,). None unless a similarity was
+        asked for."""
+        bits = self.similarity_bits
+        return estimated(self.distance, bits) if bits else None
+
+    @property
+    def similarity_error(self) -> F32 | None:
+        """The standard error of `similarity`, float32 (n,). None unless it was asked for."""
+        bits = self.similarity_bits
+        return standard_error(self.distance, bits) if bits else None
 
     @property
     def id(self) -> U64:
@@ -103,7 +122,8 @@ class Clusters:
             yield from map(Cluster, *(column.tolist() for column in columns))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All columns, and `key`, `cluster_key` and `representative_key` if there are keys."""
+        """All columns, and `key`, `cluster_key` and `representative_key` if there are keys; then
+        `similarity` and `similarity_error`, if a similarity was asked for."""
         columns: dict[str, arrow.Column] = {}
         for name, ids, keys in (
             ("", self.id, self.keys()), ("cluster", self.cluster, self.cluster_keys()),
@@ -112,7 +132,11 @@ class Clusters:
             columns[name or "id"] = ids
             if keys is not None:
                 columns[f"{name}_key".lstrip("_")] = keys
-        return arrow.stream(columns | {"distance": self.distance, "size": self.size})
+        columns |= {"distance": self.distance, "size": self.size}
+        similarity, error = self.similarity, self.similarity_error
+        if similarity is not None and error is not None:
+            columns |= {"similarity": similarity, "similarity_error": error}
+        return arrow.stream(columns)
 
     @property
     def documents(self) -> int:
@@ -141,6 +165,7 @@ class Clusters:
             yield Clusters(
                 self._ids, self._places[some], self._cluster[some], self._representative[some],
                 self.distance[some], self.size[some], self.mode, self._fetch_keys,
+                similarity_bits=self.similarity_bits,
             )
 
     def take(self, rows: I64) -> Clusters:
@@ -148,6 +173,7 @@ class Clusters:
         return Clusters(
             self._ids, self._places[rows], self._cluster[rows], self._representative[rows],
             self.distance[rows], self.size[rows], self.mode, self._fetch_keys,
+            similarity_bits=self.similarity_bits,
         )
 
     def standing_for(self, rows: I64) -> Clusters:

@@ -1,6 +1,7 @@
 """Pairs of rows within a distance, and, with `collapse_equal`, groups of equal rows.
 
     Pairs   a (p,)   b (p,)   distance (p,)     sorted by (a, b), a < b
+            similarity (p,)   similarity_error (p,)   where a similarity was asked for
 
 `CollapsedPairs` has only pairs of different fingerprints, and `groups` of equal ones:
 
@@ -22,9 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
 from simindex.records.matches import KeySource
+from simindex.records.similarity import estimated, standard_error
 
 PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]
 """Fetches the keys of both columns of pairs."""
@@ -38,14 +40,28 @@ class Pair(NamedTuple):
     distance: int
 
 
+class SimilarPair(NamedTuple):
+    """Two rows of at least the similarity that was asked for."""
+
+    a: int
+    b: int
+    distance: int
+    similarity: float
+    similarity_error: float
+
+
 class Pairs:
     """Pairs of rows within h of each other, each once, with a < b, ordered by (a, b).
 
     The columns `a`, `b` and `distance` (uint16) all have shape (p,). `a` and `b` are int64 row
     numbers of the given fingerprints, or uint64 ids of an index. Iteration gives `Pair` objects.
+
+    If a similarity was asked for, `distance` counts the bits in which the sketches differ, of
+    `similarity_bits`, and `similarity` is the cosine that it stands for. Iteration gives
+    `SimilarPair` objects then.
     """
 
-    __slots__ = ("_fetch_keys", "a", "b", "distance")
+    __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "similarity_bits")
 
     def __init__(
         self,
@@ -53,23 +69,48 @@ class Pairs:
         b: I64 | U64,
         distance: U16,
         fetch_keys: PairKeys | None = None,
+        *,
+        similarity_bits: int = 0,
+        guarantee: str = "exact",
     ) -> None:
         self.a: I64 | U64 = a
         self.b: I64 | U64 = b
         self.distance: U16 = distance
         self._fetch_keys = fetch_keys and KeySource(fetch_keys)
+        self.similarity_bits: int = similarity_bits
+        """If a similarity was asked for: how many bits were compared for `distance`, those of the
+        sketches, or of the fingerprints if there are no sketches. Else 0."""
+        self.guarantee: str = guarantee
+        """``"exact"``, or which share of the pairs is expected, in words."""
+
+    @property
+    def similarity(self) -> F32 | None:
+        """The estimated cosine of each pair, float32 (p,). None unless it was asked for."""
+        bits = self.similarity_bits
+        return estimated(self.distance, bits) if bits else None
+
+    @property
+    def similarity_error(self) -> F32 | None:
+        """The standard error of `similarity`, float32 (p,). None unless it was asked for."""
+        bits = self.similarity_bits
+        return standard_error(self.distance, bits) if bits else None
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
         """The keys of a and of b, fetched from the index. None if there are no keys."""
         return None if self._fetch_keys is None else self._fetch_keys()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The columns `a`, `b`, `a_key` and `b_key` if there are keys, and `distance`."""
+        """The columns `a`, `b`, `a_key` and `b_key` if there are keys, and `distance`; then
+        `similarity` and `similarity_error`, if a similarity was asked for."""
         columns: dict[str, arrow.Column] = {"a": self.a, "b": self.b}
         keys = self.keys()
         if keys is not None:
             columns["a_key"], columns["b_key"] = keys
-        return arrow.stream(columns | {"distance": self.distance})
+        columns["distance"] = self.distance
+        similarity, error = self.similarity, self.similarity_error
+        if similarity is not None and error is not None:
+            columns |= {"similarity": similarity, "similarity_error": error}
+        return arrow.stream(columns)
 
     def __repr__(self) -> str:
         return f"<{len(self)} Pairs>"
@@ -77,9 +118,12 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.a)
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[Pair | SimilarPair]:
         columns = (self.a.tolist(), self.b.tolist(), self.distance.tolist())
-        return map(Pair, *columns)
+        similarity, error = self.similarity, self.similarity_error
+        if similarity is None or error is None:
+            return map(Pair, *columns)
+        return map(SimilarPair, *columns, similarity.tolist(), error.tolist())
 
 
 class RotationStats(NamedTuple):
@@ -170,6 +214,8 @@ class EqualRows:
 class CollapsedPairs(Pairs):
     """Pairs of the first rows of different fingerprints. `groups` has the rows equal to them.
 
+    If sketches were compared, equal rows are those whose sketches are equal, too.
+
     A pair (a, b) represents every pair of a row equal to a and a row equal to b. Any two rows of a
     group are a pair, too, at distance 0. `represented` counts all these pairs.
     """
@@ -183,8 +229,13 @@ class CollapsedPairs(Pairs):
         distance: U16,
         groups: EqualRows,
         fetch_keys: PairKeys | None = None,
+        *,
+        similarity_bits: int = 0,
+        guarantee: str = "exact",
     ) -> None:
-        super().__init__(a, b, distance, fetch_keys)
+        super().__init__(
+            a, b, distance, fetch_keys, similarity_bits=similarity_bits, guarantee=guarantee
+        )
         self.groups: EqualRows = groups
 
     def __repr__(self) -> str:

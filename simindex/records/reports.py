@@ -244,3 +244,5 @@ class IndexStats:
     flips_from: dict[int, str] = field(default_factory=dict)
     """For each h of this handle's queries, the basis of the number of flips: near-duplicates of the
     index, or weights while there are too few of them. Empty before a query below recall 1."""
+    sketch_bits: int = 0
+    """Width of the sketch of each row. 0 if rows have none."""

@@ -351,11 +351,16 @@ def _questions() -> Iterator[Call]:
     yield Call("explain_top", {"batch": QUERIES, "k": 2, "max_error": "auto", "recall": 0.9,
                                "rerank": 8}, mode="r")
     yield Call("explain", {"batch": WEIGHTED, "recall": 0.8, "memory": ROOM}, mode="r")
+    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r")
     for arguments in ({"h": 3}, {"method": "auto"}, {"method": "blocks"}, {"memory_limit": ROOM},
                       {"threads": 2}, {"progress": progress}, {"collapse_equal": False}):
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
     yield Call("pairs", {"collapse_equal": True}, mode="r", answer=brute.wrong_collapsed(3))
     yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(KEYED_H))
+    yield Call("pairs", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+               answer=brute.wrong_pairs(RADIUS))
+    yield Call("clusters", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+               answer=brute.wrong_clusters(RADIUS))
     for mode in ("components", "star"):
         yield Call("clusters", {"h": 3, "mode": mode}, mode="r",
                    answer=brute.wrong_clusters(3, star=mode == "star"))

@@ -26,6 +26,7 @@ from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
+from simindex.cli.similarity import require_one, similarity_option
 from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 
@@ -35,9 +36,10 @@ from simindex.errors import InvalidOption
 @text_option
 @fingerprint_option
 @distance_option
+@similarity_option
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find. 1 is exact.",
+    help="Share of the near-duplicates to find, as in `query`. 1 is exact.",
 )
 @click.option(
     "--method", default="auto", show_default=True, help="How to search, as in `query`.",
@@ -49,9 +51,8 @@ from simindex.errors import InvalidOption
 @output_options
 def explain(
     index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int | None,
-    recall: float, method: str, memory: int | None, nearest: dict[str, Any] | None,
-    verbose: bool, as_json: bool,
-    quiet: bool,
+    similarity: float | None, recall: float, method: str, memory: int | None,
+    nearest: dict[str, Any] | None, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Print how INDEX answers one query.
 
@@ -59,12 +60,15 @@ def explain(
     measured. --verbose adds a line for each file of the index: method, header bits, flips, probes,
     rows compared and time.
     """
+    require_one(h, similarity)
     if len(texts) + len(fingerprints) != 1:
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
     with simindex.open(index_path, "r") as index:
         question = _question(index, texts, fingerprints)
         found: simindex.Explanation | simindex.TopExplanation = (
-            index.explain(question, h=h, recall=recall, method=method, memory=memory)
+            index.explain(
+                question, h=h, similarity=similarity, recall=recall, method=method, memory=memory
+            )
             if nearest is None else index.explain_top(question, **nearest)
         )
     if as_json:

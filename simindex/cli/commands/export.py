@@ -3,6 +3,7 @@
     index with text keys       key, fingerprint
     index with keys of bytes   key_hex, fingerprint
     index without keys         id, fingerprint
+    index with sketches        the same, sketch
 
 A key makes its own id, so the id of a key is not printed. Rows are ordered by fingerprint, and
 equal ones by name: equal rows give equal bytes, whatever the order they were added in.
@@ -19,15 +20,16 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.results import Results, result_options
-from simindex.outputs.columns import Schema
+from simindex.inputs.fingerprints import SKETCH
+from simindex.outputs.columns import Kind
 
 ROWS_AT_ONCE = 1 << 10
 
 NAMES: dict[Any, str] = {"str": "key", "bytes": "key_hex", None: "id", False: "id"}
 """The column of names, by the kind of keys."""
 
-Row = tuple[str, Any]
-"""A fingerprint in hexadecimal, and the row's id or key."""
+Row = tuple[str, Any, str]
+"""A fingerprint in hexadecimal, the row's id or key, and its sketch, empty without one."""
 
 
 @program.command()
@@ -37,20 +39,25 @@ Row = tuple[str, Any]
 def export(index_path: str, results: Results, as_json: bool, quiet: bool) -> None:
     """Print every row of INDEX, ordered by fingerprint.
 
-    Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal, as JSON
-    lines unless --output says otherwise. `build` reads them, and CSV. They have neither the recipe
-    nor the radius of INDEX: an index that is built of them takes no texts, and uses the radius of
-    -d.
+    Prints the key, or the id in an index without keys, and in hexadecimal the fingerprint, and the
+    sketch if INDEX has sketches, as JSON lines unless --output says otherwise. `build` reads them,
+    and CSV. They have neither the recipe nor the radius of INDEX: an index that is built of them
+    takes no texts, and uses the radius of -d.
     """
     results.require_apart((), index_path)
     with simindex.open(index_path, "r") as index:
         name = NAMES[index.options.keys]
         rows = ordered(index)
-        schema: Schema = {name: "uint64" if name == "id" else "text", "fingerprint": "text"}
+        schema: dict[str, Kind] = {
+            name: "uint64" if name == "id" else "text", "fingerprint": "text"
+        }
+        if index.options.sketch_bits:
+            schema |= {SKETCH: "text"}
         with results.table(schema) as write:
             while some := list(islice(rows, ROWS_AT_ONCE)):
-                fingerprints, names = zip(*some, strict=True)
-                write({name: names, "fingerprint": fingerprints})
+                fingerprints, names, sketches = zip(*some, strict=True)
+                columns = {name: names, "fingerprint": fingerprints, SKETCH: sketches}
+                write({column: columns[column] for column in schema})
 
 
 def ordered(index: simindex.Index) -> Iterator[Row]:
@@ -60,14 +67,18 @@ def ordered(index: simindex.Index) -> Iterator[Row]:
     together.
     """
     for _, equal in groupby(_rows(index), key=lambda row: row[0][:16]):
-        yield from sorted(equal, key=itemgetter(0, 1))
+        yield from sorted(equal, key=itemgetter(0, 1, 2))
 
 
 def _rows(index: simindex.Index) -> Iterator[Row]:
     for batch in index.rows():
         digits = batch.rows.astype(">u8").tobytes().hex()
-        size = batch.bits // 4
+        sketches = "" if batch.sketch is None else batch.sketch.astype(">u8").tobytes().hex()
+        size, further = batch.bits // 4, batch.sketch_bits // 4
         names: Any = batch.ids.tolist() if batch.ids is not None else batch.keys
         for place, name in enumerate(names):
             shown = name.hex() if isinstance(name, bytes) else name
-            yield digits[place * size : (place + 1) * size], shown
+            yield (
+                digits[place * size : (place + 1) * size], shown,
+                sketches[place * further : (place + 1) * further],
+            )

@@ -82,7 +82,8 @@ def fingerprint(
     """Print the fingerprints of documents.
 
     Reads every --text and every document of the inputs. Prints one line for each: the fingerprint
-    in hexadecimal and the key, separated by a tab.
+    in hexadecimal and the key, separated by a tab. With --sketch-bits, --json prints the sketch,
+    too.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
     for JSON lines on standard input.
@@ -160,6 +161,7 @@ class _Printer:
 
         self.fingerprints += len(batch)
         digits = to_hex(batch.rows)
+        sketches = None if batch.sketch is None else to_hex(batch.sketch)
         places = places_of_rows(len(chunk), batch.skipped)
         if self._as_json:
             row_of = {place: row for row, place in enumerate(places)}
@@ -168,7 +170,7 @@ class _Printer:
                 row = row_of.get(place)
                 made = (
                     {"fingerprint": None, "skipped": reason_of[place]} if row is None
-                    else self._made(batch, digits, row)
+                    else self._made(batch, digits, sketches, row)
                 )  # fmt: skip
                 made = {"key": document.key, **made}
                 if self._features:
@@ -182,8 +184,12 @@ class _Printer:
                 sys.stdout.write(self._lines(chunk[place], batch, digits, row))
             self.without.add(chunk, batch.skipped)
 
-    def _made(self, batch: Any, digits: list[str], row: int) -> dict[str, Any]:
+    def _made(
+        self, batch: Any, digits: list[str], sketches: list[str] | None, row: int
+    ) -> dict[str, Any]:
         made: dict[str, Any] = {"fingerprint": digits[row]}
+        if sketches is not None:
+            made["sketch"] = sketches[row]
         if self._weights:
             made["weights"] = [float(number) for number in _numbers(batch.weights[row])]
         return made

@@ -38,6 +38,7 @@ from simindex.cli.console import cell, count, duration, say
 from simindex.cli.gating import GateDocuments, GateTally
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
+from simindex.cli.similarity import require_one
 from simindex.inputs import require_inputs
 from simindex.reporting.gate_formats import GATE_FORMATS, GateFormat, GateWriter, gate_format_of
 from simindex.reporting.gated import Flagged, Opening, Verdict, name_of
@@ -110,6 +111,7 @@ def gate(
     from simindex.index.gating import USUAL_LIMIT
     from simindex.records.gate import GateLimits
 
+    require_one(h, similarity)
     files = _files(reports, report_format, as_json)
     limits = GateLimits.of(max_matches, max_share)
     limit = USUAL_LIMIT if limit is None else limit

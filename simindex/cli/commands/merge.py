@@ -212,6 +212,13 @@ def _require_alike(paths: Sequence[str], indexes: Sequence[simindex.Index]) -> N
                 "no recipe",
                 remedy="build one of them again", path=path,
             )
+        widths = [one.options.sketch_bits for one in (first, index)]
+        if widths[0] != widths[1]:
+            raise InvalidOption(
+                f"{paths[0]} has sketches of {widths[0]} bits, and {path} of {widths[1]}",
+                remedy="build one of them again, with the --sketch-bits of the other", path=path,
+                found=widths[1], expected=widths[0],
+            )
         kinds = [kind_of_names(one) for one in (first, index)]
         if kinds[0] != kinds[1]:
             raise InvalidOption(

@@ -20,12 +20,22 @@ from simindex.cli.choices import (
 from simindex.cli.console import cell, count, duration, say
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
+from simindex.cli.similarity import (
+    columns_of_similarity,
+    require_one,
+    schema_of_similarity,
+    share_option,
+    similarity_option,
+    within,
+)
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 
 @program.command()
 @index_argument
 @distance_option
+@similarity_option
+@share_option
 @click.option(
     "--collapse-equal", is_flag=True,
     help="Pair only one of the documents with equal fingerprints with others: the one with the "
@@ -37,45 +47,53 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @result_options
 @output_options
 def pairs(
-    index_path: str, h: int | None, collapse_equal: bool, memory_limit: int | None,
-    threads: int | None, results: Results, as_json: bool, quiet: bool,
+    index_path: str, h: int | None, similarity: float | None, recall: float,
+    collapse_equal: bool, memory_limit: int | None, threads: int | None, results: Results,
+    as_json: bool, quiet: bool,
 ) -> None:
     """Print all near-duplicates within INDEX.
 
-    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs.
+    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs; then,
+    with --similarity, the estimated similarity.
     """
     results.require_apart((), index_path)
+    require_one(h, similarity)
     started = time.perf_counter()
     found = 0
+    promised: str | None = None
     with (
         simindex.open(index_path, "r") as index,
-        results.opened(schema_of_pairs(index.options.keys)) as write,
+        results.opened(schema_of_pairs(index.options.keys, similarity)) as write,
         # Not on a terminal that pairs are printed to.
         Progress("pairing", "row", quiet=quiet or results.on_terminal) as progress,
     ):
-        h = index.h if h is None else h
+        if similarity is None:
+            h = index.h if h is None else h
         for some in index.pairs(
-            h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
-            progress=progress.tell,
+            h=h, similarity=similarity, recall=recall, collapse_equal=collapse_equal,
+            memory_limit=memory_limit, threads=threads, progress=progress.tell,
         ):
             found += print_pairs(some, write)
+            promised = some.guarantee
         rows = len(index)
     if not quiet:
         say(
-            f"{count(found, 'pair')} within {h} bits among {count(rows, 'row')}, in "
+            f"{count(found, 'pair')} {within(h, similarity)} among {count(rows, 'row')}, in "
             f"{duration(time.perf_counter() - started)}"
         )
+        if similarity is not None and promised is not None:
+            say(promised)
 
 
 LINES_AT_ONCE = 1 << 10
 
 
-def schema_of_pairs(keys: Any) -> Schema:
+def schema_of_pairs(keys: Any, similarity: float | None = None) -> Schema:
     """The columns of pairs of an index with keys of a kind, or without."""
     ids: Schema = {"a": "uint64", "b": "uint64"}
     kind = kind_of_keys(keys)
     named: Schema = {"a_key": kind, "b_key": kind} if keys else {}
-    return {**ids, **named, "distance": "uint16"}
+    return {**ids, **named, "distance": "uint16", **schema_of_similarity(similarity)}
 
 
 def print_pairs(some: simindex.Pairs, write: Write | None) -> int:
@@ -93,6 +111,7 @@ def _columns(some: Any) -> Iterator[dict[str, Any]]:
     """What is written of a chunk, some rows at a time."""
     import numpy as np
 
+    bits = some.similarity_bits
     parts = [(some.a, some.b, some.distance, some.keys())]
     if isinstance(some, simindex.CollapsedPairs):
         groups = some.groups
@@ -102,6 +121,8 @@ def _columns(some: Any) -> Iterator[dict[str, Any]]:
         columns = {"a": a, "b": b, "distance": distance}
         if keys is not None:
             columns["a_key"], columns["b_key"] = keys
+        if bits:
+            columns |= columns_of_similarity(distance, bits)
         for start in range(0, len(a), LINES_AT_ONCE):
             rows = slice(start, start + LINES_AT_ONCE)
             yield {name: column[rows] for name, column in columns.items()}
@@ -112,8 +133,11 @@ def _lines(columns: dict[str, Any]) -> Iterator[str]:
         map(shown, columns[f"{side}_key"] if f"{side}_key" in columns else columns[side].tolist())
         for side in "ab"
     )
-    for a, b, bits in zip(*names, columns["distance"].tolist(), strict=True):
-        yield f"{a}\t{b}\t{bits}"
+    told = [columns["distance"].tolist()]
+    if "similarity" in columns:
+        told.append(columns["similarity"].tolist())
+    for a, b, *values in zip(*names, *told, strict=True):
+        yield "\t".join([a, b, *map(str, values)])
 
 
 def shown(name: Any) -> str:

@@ -36,6 +36,13 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
+from simindex.cli.similarity import (
+    columns_of_similarity,
+    require_one,
+    schema_of_similarity,
+    similarity_option,
+    within,
+)
 from simindex.cli.suggested import suggested
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
@@ -79,8 +86,8 @@ fingerprint_option: Option = click.option(
 USUAL_MAX_ERROR = 2
 
 _DISTANCE_ONLY = {
-    "h": "--distance", "first": "--first", "limit": "--limit", "listed": "--list",
-    "memory": "--memory", "memory_limit": "--memory-limit",
+    "h": "--distance", "similarity": "--similarity", "first": "--first", "limit": "--limit",
+    "listed": "--list", "memory": "--memory", "memory_limit": "--memory-limit",
 }
 """Options that ask for all documents within a distance, or for how."""
 
@@ -179,12 +186,15 @@ That is None without --top. Options of the command that contradict it are a wron
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find. 1 is exact.",
+    help="Share of the near-duplicates to find. 1 is exact. With --similarity, of those at that "
+    "similarity; 1 stands for 0.85 then.",
 )
 @distance_option
+@similarity_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    others: tuple[str, ...], h: int | None, recall: float, first: bool, limit: int | None,
+    others: tuple[str, ...], h: int | None, similarity: float | None, recall: float, first: bool,
+    limit: int | None,
     listed: str | None, method: str, memory: int | None, memory_limit: int | None,
     threads: int | None, nearest: dict[str, Any] | None, reading: Reading, results: Results,
     as_json: bool, quiet: bool,
@@ -193,13 +203,14 @@ def query(
 
     Looks up every document or fingerprint of the inputs, every --text and --fingerprint, and every
     row of another --index. Prints one line for each match: the query, the key (or id) of the match,
-    and their distance, separated by tabs.
+    and their distance, separated by tabs; then, with --similarity, the estimated similarity.
     """
     import numpy as np
 
     from simindex.cli.batches import answers_of, near_in_parts, nearest_in_parts
     from simindex.cli.nearest import FEW, Unmatched
 
+    require_one(h, similarity)
     if listed and limit is not None:
         raise click.UsageError("--list prints no matches: leave out --limit")
     if not (inputs or texts or fingerprints or others):
@@ -216,22 +227,24 @@ def query(
     measured: list[SpotCheck] = []
     without = Unmatched(FEW if nearest is None and not (quiet or listed) else 0)
     with simindex.open(index_path, "r") as index:
-        h = index.h if h is None else h
+        if similarity is None:
+            h = index.h if h is None else h
         asking = Asking(index, index_path, reading, intake, inputs, texts, fingerprints, others)
         asking.check()
         ask: Ask = (
             partial(nearest_in_parts, partial(index.top, **nearest, threads=threads), nearest["k"])
             if nearest else
             partial(near_in_parts, partial(
-                index.query_stream, h=h, first=first or listed is not None, limit=limit,
-                recall=recall, method=method, memory=memory, threads=threads,
+                index.query_stream, h=h, similarity=similarity,
+                first=first or listed is not None, limit=limit, recall=recall, method=method,
+                memory=memory, threads=threads,
             ))
         )
         answered = answers_of(asking.batches(), ask, index.options.bits, memory_limit)
         # Not on a terminal that matches are printed to.
         silent = quiet or not (inputs or others) or results.on_terminal
         shown = Progress("looking up", quiet=silent, extent=extent)
-        schema = schema_of_matches(index.options.keys, listed)
+        schema = schema_of_matches(index.options.keys, listed, similarity)
         with results.opened(schema) as write:
             with closing(answered), shown as progress:
                 for names, batch, answers in answered:
@@ -279,10 +292,10 @@ def query(
             say(line)
         how = f" ({'; '.join(hows)})" if hows else ""
         if listed:
-            result = _result_of_listing(asked, matched, listed, h)
+            result = _result_of_listing(asked, matched, listed, within(h, similarity))
         else:
             k = None if nearest is None else nearest["k"]
-            result = told_of(asked, matched, found, h, k)
+            result = told_of(asked, matched, found, within(h, similarity), k)
         say(f"{result}, in {duration(searching)}{how}")
         for told in filter(None, map(spot_checked, measured)):
             say(told)
@@ -299,23 +312,23 @@ def end_without_question(asking: Asking, quiet: bool) -> NoReturn:
     nothing_to_do(f"nothing was looked up: {why}", quiet=quiet)
 
 
-def told_of(asked: int, matched: int, found: int, h: int, k: int | None) -> str:
+def told_of(asked: int, matched: int, found: int, near: str, k: int | None) -> str:
     """How many queries have matches, and how many those are; `k` if the nearest were asked for."""
     if not matched:
         of = "" if asked == 1 else f" for any of {asked:,} queries"
-        return f"no match within {h} bits{of}" if k is None else f"no neighbour{of}"
+        return f"no match {near}{of}" if k is None else f"no neighbour{of}"
     have = "has" if matched == 1 else "have"
     if k is not None:
         told = f"neighbours: {count(found, 'document')}, at most {k:,} of each"
     else:
-        told = f"near-duplicates: {count(found, 'match', 'matches')} within {h} bits"
+        told = f"near-duplicates: {count(found, 'match', 'matches')} {near}"
     return f"{matched:,} of {count(asked, 'query', 'queries')} {have} {told}"
 
 
-def _result_of_listing(asked: int, matched: int, listed: str, h: int) -> str:
+def _result_of_listing(asked: int, matched: int, listed: str, near: str) -> str:
     number, a = (matched, "a") if listed == "matched" else (asked - matched, "no")
     have = "has" if number == 1 else "have"
-    return f"{number:,} of {count(asked, 'query', 'queries')} {have} {a} match within {h} bits"
+    return f"{number:,} of {count(asked, 'query', 'queries')} {have} {a} match {near}"
 
 
 def _require_index_first(index_path: str, inputs: tuple[str, ...]) -> None:
@@ -333,11 +346,16 @@ def matched_queries(matches: simindex.Matches | simindex.TopMatches) -> Any:
     return matches.query
 
 
-def schema_of_matches(keys: Any, listed: str | None = None) -> Schema:
+def schema_of_matches(
+    keys: Any, listed: str | None = None, similarity: float | None = None
+) -> Schema:
     """The columns of matches in an index with keys of a kind, or without, or of listed queries."""
     if listed is not None:
         return {"query": "text"}
-    return {"query": "text", "id": "uint64", "key": kind_of_keys(keys), "distance": "uint16"}
+    return {
+        "query": "text", "id": "uint64", "key": kind_of_keys(keys), "distance": "uint16",
+        **schema_of_similarity(similarity),
+    }
 
 
 def print_matches(
@@ -345,26 +363,38 @@ def print_matches(
     write: Write | None,
 ) -> None:
     """Prints matches as lines, or hands them to `write`; query 0 has the name at `start`."""
+    bits = 0 if isinstance(matches, simindex.TopMatches) else matches.stats.similarity_bits
     for some in _blocks(matches):
+        columns = _columns(names, start, some, bits)
         if write is None:
-            click.echo("\n".join(_lines(names, start, some)))
+            click.echo("\n".join(_lines(some, columns)))
         else:
-            write(_columns(names, start, some))
+            write(columns)
 
 
-def _columns(names: list[str], start: int, some: list[simindex.Match]) -> Columns:
-    """What is written of some matches of the queries from `start` on."""
+def _columns(names: list[str], start: int, some: list[simindex.Match], bits: int) -> Columns:
+    """What is written of some matches of the queries from `start` on.
+
+    If a similarity was asked for, the distance counts of so many bits.
+    """
+    import numpy as np
+
+    distance = [match.distance for match in some]
+    similarity = columns_of_similarity(np.array(distance, np.uint16), bits) if bits else {}
     return {
         "query": [names[start + match.query] for match in some],
         "id": [match.id for match in some],
         "key": [match.key for match in some],
-        "distance": [match.distance for match in some],
+        "distance": distance, **similarity,
     }
 
 
-def _lines(names: list[str], start: int, some: list[simindex.Match]) -> Iterator[str]:
-    for match in some:
-        yield f"{cell(names[start + match.query])}\t{_named(match)}\t{match.distance}"
+def _lines(some: list[simindex.Match], columns: Columns) -> Iterator[str]:
+    shown: list[list[Any]] = [list(columns["distance"])]
+    if "similarity" in columns:
+        shown.append(list(columns["similarity"]))
+    for name, match, *values in zip(columns["query"], some, *shown, strict=True):
+        yield "\t".join([cell(name), _named(match), *map(str, values)])
 
 
 def _blocks(matches: simindex.Matches | simindex.TopMatches) -> Iterator[list[simindex.Match]]:

@@ -49,6 +49,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.recipes import Learning, idf_options, prepare, recipe_options
 from simindex.cli.results import Results, result_options
+from simindex.cli.similarity import within
 from simindex.inputs import require_inputs
 
 if TYPE_CHECKING:
@@ -313,7 +314,7 @@ def _look_up(
         for line in met(intake):
             say(line)
         spent = duration(time.perf_counter() - started)
-        say(f"{told_of(asked, matched, found, h, k)}, in {spent}")
+        say(f"{told_of(asked, matched, found, within(h, None), k)}, in {spent}")
 
 
 @ray.command()

@@ -70,6 +70,8 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
         "fingerprint": f"{held.bits} bits, of {features_of(held.recipe)}",
     }
+    if held.sketch_bits:
+        table["sketch"] = f"{held.sketch_bits} bits, which decide with --similarity"
     if held.oldest is not None:
         table["oldest"] = moment(held.oldest)
     if held.dead_rows:
@@ -105,6 +107,7 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         "catalog": megabytes(held.bytes_catalog),
         "disk": f"{held.bytes_per_row:.1f} bytes a row",
         "bits": str(held.bits),
+        "sketch": f"{held.sketch_bits} bits" if held.sketch_bits else "none",
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
         "keys": str(held.keys) if held.keys else "no, ids only",
         "tombstones": f"{held.tombstones:,}",

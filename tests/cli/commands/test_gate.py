@@ -77,7 +77,7 @@ def test_the_exit_code_goes_by_the_limits(
     (["--max-share", "1.5"], "--max-share"),
     (["--max-share", "nan"], "--max-share"),
     (["--similarity", "2"], "--similarity"),
-    (["--similarity", "0.9", "-d", "3"], "contradict"),
+    (["--similarity", "0.9", "-d", "3"], "leave out --distance"),
     (["--recall", "2"], "--recall"),
     (["--report", "r.txt"], "--report-format"),
     (["--report", "a.html", "--report", "a.html"], "given twice"),
@@ -191,6 +191,12 @@ def test_fingerprints_are_checked_by_the_radius(run: Run, known: str) -> None:
     ]
     assert "within 5 of 64 bits" in done.stderr
     assert "of 64 bits" in run("gate", "--against", known, "new.npy", code=1).stderr
+    assert "sketches" in run(
+        "gate", "--against", known, "new.npy", "--similarity", 0.9, code=2
+    ).stderr
+    run("export", known, "-o", "rows.jsonl", "-q")
+    done = run("gate", "--against", known, "rows.jsonl", "--similarity", 0.9, code=1)
+    assert "40 of 40 documents" in done.stderr
 
 
 def test_many_matches_are_limited(run: Run, write_jsonl: Callable[..., Path]) -> None:

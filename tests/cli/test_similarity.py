@@ -1,0 +1,154 @@
+"""`--similarity` of the commands, and sketches from the shell to the index and back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from math import cos, pi
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+from simindex import Batch, IndexOptions
+
+Run = Callable[..., Any]
+
+ROWS = np.array([0, 0b1, 0b11, 0, 1 << 40, (1 << 40) - 1], np.uint64)
+SKETCHES = np.array(
+    [[0, 0], [0b111, 0], [(1 << 50) - 1, 0], [0, 0], [0, 1], [0, 3]], np.uint64
+)
+"""Rows 0, 1, 2, 3 and 4 are near each other; the sketch of row 2 is far from all others."""
+
+
+@pytest.fixture
+def sketched(tmp_path: Path) -> Path:
+    options = IndexOptions(keys="str", sketch_bits=128)
+    with simindex.open(tmp_path / "a.sim", "n", options=options) as index:
+        index.append(Batch(ROWS, keys=list("abcdef"), sketch=SKETCHES))
+    return Path("a.sim")
+
+
+def told(distance: int, bits: int = 128) -> float:
+    return round(cos(pi * distance / bits), 4)
+
+
+def test_pairs_have_the_similarity_of_their_sketches(run: Run, sketched: Path) -> None:
+    done = run("pairs", sketched, "--similarity", "0.9")
+    found = {
+        frozenset(line.split("\t")[:2]): line.split("\t")[2:]
+        for line in done.stdout.splitlines()
+    }
+    assert found == {
+        frozenset("ab"): ["3", str(told(3))], frozenset("ad"): ["0", "1.0"],
+        frozenset("ae"): ["1", str(told(1))], frozenset("bd"): ["3", str(told(3))],
+        frozenset("be"): ["4", str(told(4))], frozenset("de"): ["1", str(told(1))],
+    }
+    assert "6 pairs of similarity 0.9 or more among 6 rows" in done.stderr
+    assert "kept within 18 of 128 bits of sketch" in done.stderr
+    collapsed = run("pairs", sketched, "--similarity", "0.9", "--collapse-equal", "--json")
+    lines = [json.loads(line) for line in collapsed.stdout.splitlines()]
+    assert len(lines) == 4
+    assert all(one["similarity"] == told(one["distance"]) for one in lines)
+    assert all(0 < one["similarity_error"] < 0.05 for one in lines)
+
+
+def test_matches_have_it_in_lines_and_tables(run: Run, sketched: Path) -> None:
+    run("export", sketched, "-o", "rows.jsonl")
+    done = run("query", sketched, "rows.jsonl", "--similarity", "0.9")
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [one for one in lines if one[0] == "c"] == [["c", "c", "0", "1.0"]]
+    assert [one[1:] for one in lines if one[0] == "e"] == [
+        ["e", "0", "1.0"], ["a", "1", str(told(1))], ["d", "1", str(told(1))],
+        ["b", "4", str(told(4))],
+    ]
+    assert "of similarity 0.9 or more" in done.stderr
+    table = run("query", sketched, "rows.jsonl", "--similarity", "0.9", "--output", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert len(rows) == len(lines)
+    assert {float(row["similarity"]) for row in rows} == {
+        told(distance) for distance in (0, 1, 3, 4)
+    }
+    assert all(float(row["similarity_error"]) > 0 or row["distance"] == "0" for row in rows)
+    unmatched = run("query", sketched, "rows.jsonl", "--similarity", "0.9", "--list", "unmatched")
+    assert unmatched.stdout == ""
+
+
+def test_a_similarity_excludes_a_distance_and_the_nearest(run: Run, sketched: Path) -> None:
+    for command in (["query", sketched, "--text", "a"], ["pairs", sketched],
+                    ["explain", sketched, "--text", "a"]):
+        done = run(*command, "--similarity", "0.9", "-d", "3", code=2)
+        assert "--similarity chooses the radius: leave out --distance" in done.stderr
+    done = run("pairs", sketched, "--similarity", "0.3", code=2)
+    assert "--similarity 0.3 is not valid: give a cosine from 0.5 to 1" in done.stderr
+    done = run("query", sketched, "--text", "a", "--top", "1", "--similarity", "0.9", code=2)
+    assert "leave out --similarity" in done.stderr
+    done = run("query", sketched, "--fingerprint", "0" * 16, "--similarity", "0.9", code=2)
+    assert "the queries have no sketches" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_exported_sketches_come_back(run: Run, sketched: Path, suffix: str) -> None:
+    run("export", sketched, "-o", f"rows.{suffix}")
+    run("build", "b.sim", f"rows.{suffix}")
+    assert run("export", "b.sim").stdout == run("export", sketched).stdout
+    line = json.loads(run("export", "b.sim").stdout.splitlines()[0])
+    assert line == {"key": "a", "fingerprint": "0" * 16, "sketch": "0" * 32}
+    with simindex.open("b.sim") as index:
+        assert index.options.sketch_bits == 128
+        assert index.stats().sketch_bits == 128
+    assert "128 bits, which decide with --similarity" in run("stats", "b.sim").stdout
+    # The same rows again: they replace themselves.
+    run("build", "b.sim", f"rows.{suffix}", "--append")
+    run("merge", sketched, "b.sim", "-o", "c.sim")
+    assert run("export", "c.sim").stdout == run("export", sketched).stdout
+
+
+def test_rows_of_other_sketches_are_bad_records(run: Run, sketched: Path) -> None:
+    plain = '{"key": "x", "fingerprint": "0000000000000001"}\n'
+    Path("plain.jsonl").write_text(plain)
+    done = run("build", sketched, "plain.jsonl", "--append", code=4)
+    assert "plain.jsonl:1: no sketch, and a sketch of 128 bits is needed" in done.stderr
+    for sketch, wrong in (
+        ('"ab"', "'ab' is not a sketch"), ("7", "field 'sketch' is a value of type int"),
+        ('"' + "0" * 16 + '"', "a sketch of 64 bits, and a sketch of 128 bits is needed"),
+    ):
+        Path("one.jsonl").write_text(plain.replace("}", f', "sketch": {sketch}}}'))
+        assert wrong in run("build", sketched, "one.jsonl", "--append", code=4).stderr
+    run("build", "plain.sim", "plain.jsonl")
+    done = run("merge", sketched, "plain.sim", "-o", "c.sim", code=2)
+    assert "a.sim has sketches of 128 bits, and plain.sim of 0" in done.stderr
+    run("export", sketched, "-o", "rows.jsonl")
+    done = run("build", "plain.sim", "rows.jsonl", "--append", code=4)
+    assert "a sketch of 128 bits, and no sketch is needed" in done.stderr
+
+
+def test_texts_get_sketches_by_an_option(run: Run, tmp_path: Path) -> None:
+    text = "one two three four five six seven eight nine ten eleven twelve"
+    Path("a.jsonl").write_text(json.dumps({"id": "a", "text": text}) + "\n")
+    run("build", "t.sim", "a.jsonl", "--sketch-bits", "128")
+    with simindex.open("t.sim") as index:
+        assert index.recipe is not None
+        assert index.recipe.sketch_bits == 128
+    done = run("query", "t.sim", "--text", text, "--similarity", "0.9")
+    assert done.stdout == "text:1\ta\t0\t1.0\n"
+    made = json.loads(
+        run("fingerprint", "a.jsonl", "--json", "--sketch-bits", "128").stdout
+    )
+    assert made == {
+        "key": "a", **{name: value for name, value in json.loads(
+            run("export", "t.sim").stdout
+        ).items() if name != "key"}
+    }
+    done = run("build", "t.sim", "a.jsonl", "--append", "--sketch-bits", "64", code=2)
+    assert "it has --sketch-bits 128" in done.stderr
+    assert "--sketch-bits 65" in run(
+        "build", "u.sim", "a.jsonl", "--sketch-bits", "65", code=2
+    ).stderr
+    told = run("explain", "t.sim", "--text", text, "--similarity", "0.9").stdout
+    assert "documents within 12 bits" in told
+    assert "of 128 bits of sketch" in told
