@@ -122,7 +122,7 @@ def gate(
         require_apart("--report", path, inputs, index_path)
     started = time.perf_counter()
     intake = reading.intake()
-    with simindex.open(index_path, "r") as index:
+    with simindex.open(index_path, "r", refresh=False) as index:  # one commit for all batches
         asked = GateDocuments(
             index, index_path, reading, intake, inputs,
             excerpts=any(kind.name == "html" for _, kind in files),

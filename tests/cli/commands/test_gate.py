@@ -199,6 +199,14 @@ def test_fingerprints_are_checked_by_the_radius(run: Run, known: str) -> None:
     assert "40 of 40 documents" in done.stderr
 
 
+def test_texts_need_a_recipe(run: Run, collection: str) -> None:
+    with simindex.open("i.sim", "n", options=simindex.IndexOptions()) as index:
+        index.append(np.arange(9, dtype=np.uint64))
+    said = run("gate", "--against", "i.sim", collection, "--report", "r.html", code=2).stderr
+    assert "i.sim stores no recipe" in said and "fingerprints" in said
+    assert not Path("r.html").exists()
+
+
 def test_many_matches_are_limited(run: Run, write_jsonl: Callable[..., Path]) -> None:
     write_jsonl("k.jsonl", [{"id": f"k{n}", "text": text(1)} for n in range(30)])
     run("build", "k.sim", "k.jsonl", "-q")
