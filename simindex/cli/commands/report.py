@@ -44,7 +44,7 @@ STDOUT = "-"
     help="Write the page to FILE, which appears once it is complete. - is standard output.",
 )
 @click.option(
-    "--texts", "texts", multiple=True, type=click.Path(), metavar="INPUT",
+    "--texts", "texts", multiple=True, type=NamedPath(allow_dash=True), metavar="INPUT",
     help="What the index was built from, to show what differs within a cluster. May be repeated.",
 )
 @click.option(
