@@ -3,6 +3,7 @@
 # make test    all tests, as many at once as there are cores
 #              (worksteal keeps a file on one core, so that what its tests share is made once)
 # make test-distributed    the tests of shards, with Ray and Spark where they can be installed
+# make test-browser    the tests of pages, in Chromium where it is installed
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/explanation/reliability.md, an hour or more
 # make sanitize    the tests that reach kernels, under sanitizers of gcc: an hour or more
@@ -15,7 +16,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -
 # What `make check` leaves to `make test`: trials, old bugs, the tools, and tests that are marked.
 FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore tests/tools
 
-.PHONY: demo check test test-distributed lint torture soak fuzz sanitize clean
+.PHONY: demo check test test-distributed test-browser lint torture soak fuzz sanitize clean
 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
@@ -35,6 +36,13 @@ test-distributed: $(VENV)/.test
 	  print(*extras.get(sys.argv[1], ["pip"]))' $$extra) || echo "$$extra is not installed"; \
 	done
 	$(BIN)/pytest -rs tests/distributed
+
+# The tests of pages in Chromium; skipped, with the reason, where there is none.
+test-browser: $(VENV)/.test
+	@$(BIN)/pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["browser"])') \
+	|| echo "playwright is not installed"
+	$(BIN)/pytest -rs tests/reporting/test_page_browser.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

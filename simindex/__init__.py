@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from simindex.query.explanation import Explanation, TopExplanation
     from simindex.records.batch import Batch, Skipped
     from simindex.records.clusters import Cluster, Clusters
+    from simindex.records.gate import GateLimits, GateReport
     from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
     from simindex.records.pairs import (
         CollapsedPairs,
@@ -102,6 +103,8 @@ __all__ = [
     "Finding",
     "FormatTooNew",
     "FormatTooOld",
+    "GateLimits",
+    "GateReport",
     "Hot",
     "Index",
     "IndexExists",
@@ -165,6 +168,7 @@ _HOMES = {
     "query.explanation": ("Explanation", "TopExplanation"),
     "records.batch": ("Batch", "Skipped"),
     "records.clusters": ("Cluster", "Clusters"),
+    "records.gate": ("GateLimits", "GateReport"),
     "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
     "records.pairs": (
         "CollapsedPairs", "EqualRows", "Pair", "Pairs", "RotationPairs", "RotationStats",

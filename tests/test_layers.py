@@ -53,6 +53,7 @@ LAYERS: tuple[str, ...] = (
     "distributed/ray",
     "inputs",
     "outputs",
+    "reporting",
     "integrations",
     "cli",
     "cli/dedup",
@@ -66,8 +67,8 @@ KERNELS_OF_RECORDS = ("arrow.py", "stars.py")
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 EDGES = frozenset({
-    "inputs", "outputs", "integrations", "cli", "cli/dedup", "cli/commands", "cli/__init__",
-    "__main__",
+    "inputs", "outputs", "reporting", "integrations", "cli", "cli/dedup", "cli/commands",
+    "cli/__init__", "__main__",
 })
 """Where files are written that are not part of an index."""
 

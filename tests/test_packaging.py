@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 
-OF_DEVELOPERS = {"bench", "fuzz", "lint", "plots", "test"}
+OF_DEVELOPERS = {"browser", "bench", "fuzz", "lint", "plots", "test"}
 """Extras that the package itself never asks for."""
 
 ENGINES = {"ray", "spark"}

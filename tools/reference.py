@@ -36,6 +36,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "CollapsedPairs", "RotationPairs", "RotationStats", "Cluster", "Clusters",
     ),
     "Reports": (
+        "GateReport", "GateLimits",
         "IndexStats", "Compaction", "Skew", "Hot", "Audit", "SpotCheck", "Calibration", "Machine",
         "Explanation", "TopExplanation", "Finding", "RepairReport", "BackupReport",
     ),

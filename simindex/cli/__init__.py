@@ -3,7 +3,7 @@
 Results go to standard output; progress and messages go to standard error. Exit codes:
 
       0  done
-      1  nothing to do: no document in the inputs, no row of the given key
+      1  nothing to do: no document in the inputs, no row of the given key; or gate did not pass
       2  the call is wrong: an option, an argument, a missing extra
       3  the index is the problem: missing, already there, locked, too new; or check found damage
       4  more bad input records than --max-errors
@@ -37,12 +37,14 @@ COMMANDS = (
     "explain",
     "export",
     "fingerprint",
+    "gate",
     "merge",
     "pairs",
     "plan",
     "query",
     "ray",
     "repair",
+    "report",
     "stats",
     "tune",
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from simindex.cli.chunks import joined
 from simindex.cli.numbers import as_size
@@ -34,10 +34,16 @@ THREAD_BYTES = 16 << 20
 CALL_SHARE = 0.6
 """Of what is free, the part that a call may hold; the rest is for questions and lines."""
 
+Name = TypeVar("Name")
+"""What a query is called."""
+
 Answer = tuple[int, Matches | TopMatches]
 """Of a part of a batch: the number of its query 0 among those of the batch, and what it has."""
 
-Questions = tuple[list[str], Any]
+Ask = Callable[..., Iterator[Answer]]
+"""Asks a batch, with `memory_limit` where there is one."""
+
+Questions = tuple[list[Name], Any]
 """Names of some queries, and their fingerprints or batch."""
 
 
@@ -149,9 +155,29 @@ def process_bytes() -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def gathered(questions: Iterable[Questions], most: int) -> Iterator[Questions]:
+def answers_of(
+    questions: Iterable[Questions[Name]], ask: Ask, bits: int, limit: int | None
+) -> Generator[tuple[list[Name], Any, Iterator[Answer]]]:
+    """The names of some questions, these, and what is found for them.
+
+    `limit` is how much memory the process may take.
+    """
+    if limit is None:
+        with allocations_within(None):
+            for names, batch in questions:
+                yield names, batch, ask(batch)
+        return
+    budget = Budget(limit, bits)
+    with budget.enforced():
+        for names, batch in gathered(questions, budget.queries):
+            yield names, batch, budget.ask(batch, ask)
+
+
+def gathered(
+    questions: Iterable[Questions[Name]], most: int
+) -> Iterator[Questions[Name]]:
     """The same questions in groups of about `most`, those with and without weights apart."""
-    names: list[str] = []
+    names: list[Name] = []
     parts: list[Batch] = []
     for some, asked in questions:
         batch = asked if isinstance(asked, Batch) else Batch(asked)

@@ -29,7 +29,7 @@ class Unmatched:
     def __init__(self, few: int) -> None:
         self.number: int = 0
         self._few, self._held = few, 0
-        self._first: list[Questions] = []
+        self._first: list[Questions[str]] = []
 
     def add(self, names: list[str], batch: Any, has: NDArray[np.bool_]) -> None:
         """Note some queries; `has` says which of them have a match."""

@@ -68,7 +68,7 @@ class Asking:
                     "FILES`, or ",
                 )
 
-    def batches(self) -> Iterator[Questions]:
+    def batches(self) -> Iterator[Questions[str]]:
         """Names and rows, in the order of the module's list."""
         for words in self.fingerprints:
             yield ["".join(f"{word:016x}" for word in words)], as_row(words)
@@ -93,7 +93,7 @@ class Asking:
                 for batch in other.rows():
                     yield names_of(batch), batch
 
-    def _documents(self) -> Iterator[Questions]:
+    def _documents(self) -> Iterator[Questions[str]]:
         for chunk in chunks(self.reading.documents(self.inputs, self.intake)):
             batch = self._recipe.batch([document.text for document in chunk])
             self.without.add(chunk, batch.skipped)

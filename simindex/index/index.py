@@ -19,16 +19,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidOption
 from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
+from simindex.index.gating import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.asked import Asked, asked
 from simindex.records.batch import Batch
+from simindex.records.gate import GateLimits, GateReport
 from simindex.records.matches import NO_NEIGHBOUR
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, typed
@@ -464,6 +468,69 @@ class Index:
         counts.searched(counts.top, 1, len(asking.rows), places, found.stats.seconds)
         return asking.numbered_top(found)
 
+    @typed
+    def gate(
+        self,
+        documents: Batch | Any,
+        *,
+        h: int | None = None,
+        similarity: float | None = None,
+        recall: float | None = None,
+        limit: int | None = USUAL_LIMIT,
+        max_matches: int | None = None,
+        max_share: float | None = None,
+        memory_limit: int | None = None,
+        threads: int | None = None,
+    ) -> GateReport:
+        """Tells whether a collection has too many near-duplicates of documents of the index.
+
+        For contamination: documents of a training set that are in a test set. For plagiarism:
+        documents handed in that are copies of known ones.
+
+        Parameters
+        ----------
+        documents : str, iterable of str, Batch, or uint64 (m,) or (m, W)
+            As for `query`.
+        h : int, optional
+            Bits in which a match may differ.
+        similarity : float, optional
+            The least cosine of a match in place of h, as in `query`. Default: 0.85 if there are
+            sketches, and h is not given.
+        recall : float, optional
+            As in `query`. Default: 1.0, and 0.95 of the pairs at a similarity.
+        limit : int, optional
+            Return at most so many matches for each document, the nearest ones. None returns all.
+        max_matches : int, optional
+            From so many documents with a match on the collection does not pass. Default: 1, unless
+            `max_share` is given.
+        max_share : float, optional
+            From this share of the documents on it does not pass, either.
+
+        Returns
+        -------
+        GateReport
+            `passed`, how many documents there are and how many have a match, and the matches.
+
+        Raises
+        ------
+        InvalidOption, InvalidBatch, TooManyMatches, CorruptFile
+            As `query`.
+
+        Notes
+        -----
+        `simindex gate` reads collections of any size in parts, and writes reports.
+        """
+        limits = GateLimits.of(max_matches, max_share)
+        self._check_open()
+        self._current()  # first: it knows the recipe of the last commit
+        asking = self._asked(documents)
+        near = gate_nearness(h, similarity, recall, sketched=asking.sketch is not None)
+        found = self.query(
+            asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
+        )
+        count = len(asking.rows) if asking.places is None else asking.given
+        return GateReport(count, len(np.unique(found.query)), found, limits)
+
     def pairs(
         self,
         *,
@@ -714,6 +781,8 @@ class Index:
     def _asked(self, given: Any) -> Asked:
         """A question that fits the index as of the snapshot taken last."""
         handle = self._handle
+        if isinstance(given, Asked):  # of a call that has asked for it
+            return given
         question = asked(given, recipe=handle.recipe_of_texts, bits=handle.options.bits)
         if isinstance(given, Batch):
             check_recipe(given.recipe, handle.recipe)

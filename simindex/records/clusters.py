@@ -172,6 +172,14 @@ class Clusters:
                 similarity_bits=self.similarity_bits, measure=self.measure,
             )
 
+    def take(self, rows: I64) -> Clusters:
+        """Some of these documents, by their rows here, in the given order."""
+        return Clusters(
+            self._ids, self._places[rows], self._cluster[rows], self._representative[rows],
+            self.distance[rows], self.size[rows], self.mode, self._fetch_keys,
+            similarity_bits=self.similarity_bits,
+        )
+
     def standing_for(self, rows: I64) -> Clusters:
         """The same with other representatives, given by their rows, and no distances to them."""
         unknown = np.zeros(len(self), np.uint16)

@@ -55,6 +55,7 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
     return {
         "query": lambda: index.query(FIRST[:2]),
         "query_stream": lambda: list(index.query_stream(FIRST[:2])),
+        "gate": lambda: index.gate(FIRST[:2]),
         "top": lambda: index.top(FIRST[:2], k=1),
         "contains": lambda: index.contains(ids=[1]),
         "get": lambda: index.get(1),

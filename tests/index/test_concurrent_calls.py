@@ -121,6 +121,11 @@ def query_first(of: Caller) -> bool:
     return set(found) <= set(EXPECTED) and len(found) == NEAR
 
 
+def gate(of: Caller) -> bool:
+    found = of.index.gate(ASKED, h=3, limit=None)
+    return found_in(found.matches) == EXPECTED and found.matched == NEAR and not found.passed
+
+
 def top(of: Caller) -> bool:
     method = ("auto", "scan")[of.rng.integers(2)]
     found = of.index.top(ASKED, k=2, method=method)
@@ -228,8 +233,8 @@ def get(of: Caller) -> bool:
 
 
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
-    query, query_stream, query_some, query_first, top, top_auto, explain, explain_top, pairs,
-    clusters, rows, length, contains, get, stats, metrics, check, backup, audit, tune,
+    query, query_stream, query_some, query_first, gate, top, top_auto, explain, explain_top,
+    pairs, clusters, rows, length, contains, get, stats, metrics, check, backup, audit, tune,
     refresh, generation, looks,
 )
 

@@ -50,6 +50,9 @@ CALLS: dict[str, Callable[[Index, dict[str, int], U64], Any]] = {
         pair for part in index.query_stream(spread(), **h) for pair in listed(part)
     ],
     "first": lambda index, h, one: listed(index.query(one, first=True, **h)),
+    "gate": lambda index, h, _: listed(
+        index.gate(spread(), limit=None, **h).matches
+    ),
     "explain": lambda index, h, _: index.explain(spread(), **h).h,
     "pairs": lambda index, h, _: [pair for part in index.pairs(**h) for pair in listed(part)],
     "clusters": lambda index, h, _: listed(index.clusters(mode="star", **h)),

@@ -792,3 +792,12 @@ def test_limits_measures_its_cliffs(tmp_path: Path) -> None:
     }
     assert len(measured[3]["rates"]) == 10
     assert re.search(r"segments \d+ MB, catalog \d+; after compact segments", measured[3]["notes"])
+
+
+@pytest.mark.slow
+def test_gate_reports_precision_and_recall(tmp_path: Path) -> None:
+    _, (one,) = bench("gate", "--rows", "3000", into=tmp_path / "a.json")
+    assert one["unit"] == "s" and 0 < one["median"] < 60
+    assert one["recall"] >= 0.95
+    assert "300 documents of 300 words; 30 copies with 5%" in one["notes"]
+    assert float(re.findall(r"precision ([\d.]+)", one["notes"])[0]) >= 0.95

@@ -50,18 +50,20 @@ CALLS: dict[str, list[str]] = {
     "explain": ["i.sim", "--text", "one two three"],
     "export": ["i.sim"],
     "fingerprint": ["texts.jsonl"],
+    "gate": ["--against", "i.sim", "texts.jsonl"],
     "merge": ["i.sim", "j.sim", "-o", "new.sim"],
     "pairs": ["i.sim"],
     "plan": ["--rows", "1M"],
     "query": ["i.sim", "--text", "one two three"],
     "ray": ["--help"],
     "repair": ["i.sim"],
+    "report": ["i.sim", "-o", "report.html"],
     "stats": ["i.sim"],
     "tune": ["i.sim", "-d", "65"],
 }
 """Command -> arguments, in the folder that `prepare` fills."""
 
-ENDS = {"delete": 1, "tune": 2}
+ENDS = {"delete": 1, "gate": 1, "tune": 2}
 """Exit codes that are not 0."""
 
 

@@ -105,31 +105,54 @@ def cut(pages: Iterator[str]) -> Iterator[str]:
 
 def made(rows: int, seed: int) -> list[str]:
     """Documents of made-up words, the same for the same seed."""
-    rng = np.random.default_rng(seed)
-    rank = np.arange(1, VOCABULARY + 1)
-    # Frequent words are short: about 2 letters for the first, 5 for the 100th, 9 for the last.
-    mean = 1.6 + 0.5 * np.log2(rank + 1)
-    lengths = np.clip(np.rint(rng.normal(mean, 0.3 * mean)), 1, 20).astype(int)
-    letters = rng.integers(ord("a"), ord("z") + 1, int(lengths.sum()), dtype=np.uint8).tobytes()
-    ends = np.cumsum(lengths).tolist()
-    vocabulary = [
-        letters[end - length : end].decode("ascii")
-        for end, length in zip(ends, lengths.tolist(), strict=True)
-    ]
-    chance = np.cumsum(1 / (rank + ZIPF_SHIFT))
-    shares = np.cumsum(SEPARATOR_SHARES)
-    texts = []
-    for _ in range(rows):
-        drawn = np.searchsorted(chance, rng.random(WORDS) * chance[-1]).tolist()
-        between = np.searchsorted(shares, rng.random(WORDS) * shares[-1]).tolist()
-        parts = []
-        capital = True
-        for word, separator in zip(drawn, between, strict=True):
-            parts += [vocabulary[word].capitalize() if capital else vocabulary[word],
-                      SEPARATORS[separator]]
-            capital = separator >= 2
-        texts.append("".join(parts[:-1]))
-    return texts
+    return Making(seed).documents(rows)
+
+
+class Making:
+    """Makes documents of one vocabulary, some at a time."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = rng = np.random.default_rng(seed)
+        rank = np.arange(1, VOCABULARY + 1)
+        # Frequent words are short: about 2 letters for the first, 5 for the 100th, 9 for the last.
+        mean = 1.6 + 0.5 * np.log2(rank + 1)
+        lengths = np.clip(np.rint(rng.normal(mean, 0.3 * mean)), 1, 20).astype(int)
+        letters = rng.integers(
+            ord("a"), ord("z") + 1, int(lengths.sum()), dtype=np.uint8
+        ).tobytes()
+        ends = np.cumsum(lengths).tolist()
+        self.vocabulary = [
+            letters[end - length : end].decode("ascii")
+            for end, length in zip(ends, lengths.tolist(), strict=True)
+        ]
+        """The most frequent word first."""
+        self._chance = np.cumsum(1 / (rank + ZIPF_SHIFT))
+        # A word, small or with a capital, with what follows it: looked up, not put together.
+        self._pieces = np.array([
+            form + separator for word in self.vocabulary for form in (word, word.capitalize())
+            for separator in SEPARATORS
+        ], dtype=object)
+
+    def words(self, count: int) -> list[str]:
+        """So many words, drawn as those of documents are."""
+        return [self.vocabulary[word] for word in self._drawn(self._rng.random(count)).tolist()]
+
+    def _drawn(self, random: Any) -> Any:
+        return np.searchsorted(self._chance, random * self._chance[-1])
+
+    def documents(self, rows: int) -> list[str]:
+        """The next documents."""
+        shares = np.cumsum(SEPARATOR_SHARES)
+        random = self._rng.random((rows, 2, WORDS))
+        between = np.searchsorted(shares, random[:, 1] * shares[-1])
+        capital = np.ones((rows, WORDS), np.bool_)
+        capital[:, 1:] = between[:, :-1] >= 2
+        pieces = (2 * self._drawn(random[:, 0]) + capital) * len(SEPARATORS) + between
+        texts = map("".join, self._pieces[pieces].tolist())
+        return [
+            text.removesuffix(SEPARATORS[last])
+            for text, last in zip(texts, between[:, -1].tolist(), strict=True)
+        ]
 
 
 def saved(texts: list[str], path: Path) -> Path:

@@ -281,6 +281,18 @@ def _streamed(
     return lambda found, rows: judge(joined(found), rows)
 
 
+def _gated(asked: tuple[int, ...], h: int, *, some: bool = False) -> Answer:
+    """Of `gate`, whose matches are what `query` answers."""
+    judge = brute.wrong_matches(asked, h, some=some)
+
+    def judged(found: Any, rows: Rows) -> str:
+        if found.passed != found.limits.passes(found.documents, found.matched):
+            return f"passed is {found.passed}, of {found.matched} matches"
+        return judge(found.matches, rows)
+
+    return judged
+
+
 def mended(found: Any, rows: Rows) -> str:
     """Of `repair` of an index that lost nothing."""
     return f"losses {found.losses}" if found.losses or found.lost_rows else ""
@@ -328,6 +340,11 @@ def _questions() -> Iterator[Call]:
                answer=brute.wrong_matches(ASKED, 3, some=True))
     yield Call("query", {"batch": QUERIES, "threads": 2, "method": "scan"}, mode="r",
                answer=brute.wrong_matches(ASKED, 3))
+    yield Call("gate", {"documents": QUERIES, "h": 3, "limit": 1 << 20, "threads": 2}, mode="r",
+               answer=_gated(ASKED, 3))
+    yield Call("gate", {"documents": QUERIES, "h": None, "similarity": SIMILARITY, "recall": 1.0,
+                        "limit": None, "max_matches": 1 << 20, "max_share": 0.5,
+                        "memory_limit": ROOM}, mode="r", answer=_gated(ASKED, RADIUS))
     yield Call("query", {"batch": KEYED_QUERIES}, on="keyed", mode="r",
                answer=brute.wrong_matches(KEYED_ASKED, KEYED_H))
     yield Call("query", {"batch": KEYED_QUERIES, "h": None}, on="keyed", mode="r",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -57,10 +57,8 @@ from simindex.outputs.columns import (
 )
 
 if TYPE_CHECKING:
-    from simindex.cli.batches import Answer, Questions
+    from simindex.cli.batches import Ask
     from simindex.records.reports import SpotCheck
-
-    Ask = Callable[..., Iterator[Answer]]
 
 
 METHODS = ("auto", "psm", "bphs", "issl", "scan")
@@ -211,7 +209,7 @@ def query(
     """
     import numpy as np
 
-    from simindex.cli.batches import near_in_parts, nearest_in_parts
+    from simindex.cli.batches import answers_of, near_in_parts, nearest_in_parts
     from simindex.cli.nearest import FEW, Unmatched
 
     require_one(h, similarity)
@@ -244,7 +242,7 @@ def query(
                 memory=memory, threads=threads,
             ))
         )
-        answered = _answers(asking.batches(), ask, index.options.bits, memory_limit)
+        answered = answers_of(asking.batches(), ask, index.options.bits, memory_limit)
         # Not on a terminal that matches are printed to.
         silent = quiet or not (inputs or others) or results.on_terminal
         shown = Progress("looking up", quiet=silent, extent=extent)
@@ -348,23 +346,6 @@ def matched_queries(matches: simindex.Matches | simindex.TopMatches) -> Any:
     if isinstance(matches, simindex.TopMatches):
         return np.flatnonzero(matches.found)
     return matches.query
-
-
-def _answers(
-    questions: Iterator[Questions], ask: Ask, bits: int, limit: int | None
-) -> Generator[tuple[list[str], Any, Iterator[Answer]]]:
-    """The names of some queries, these, and what is found for them."""
-    from simindex.cli.batches import Budget, allocations_within, gathered
-
-    if limit is None:
-        with allocations_within(None):
-            for names, batch in questions:
-                yield names, batch, ask(batch)
-        return
-    budget = Budget(limit, bits)
-    with budget.enforced():
-        for names, batch in gathered(questions, budget.queries):
-            yield names, batch, budget.ask(batch, ask)
 
 
 def schema_of_matches(

@@ -6,7 +6,6 @@ By default in the words of the shell: rows, bytes, recall. --verbose adds those 
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
+from simindex.cli.described import KEYS, features_of, moment
 from simindex.outputs.columns import encodable
 
 if TYPE_CHECKING:
@@ -60,11 +60,6 @@ def stats(
         _print_skew(held.skew)
 
 
-KEYS: dict[bool | str, str] = {
-    False: "none: rows have ids alone", "str": "texts", "bytes": "bytes", True: "texts or bytes",
-}
-
-
 def _of_users(held: IndexStats) -> dict[str, str]:
     told = ", one for each document with a fingerprint; a key that was added twice has two"
     table = {
@@ -73,12 +68,12 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         "on disk": megabytes(held.bytes_segments + held.bytes_catalog),
         "keys": KEYS[held.keys],
         "distance": f"near-duplicates are within {held.h} bits, unless you give --distance",
-        "fingerprint": f"{held.bits} bits, of {_features(held.recipe)}",
+        "fingerprint": f"{held.bits} bits, of {features_of(held.recipe)}",
     }
     if held.sketch_bits:
         table["sketch"] = f"{held.sketch_bits} bits, which decide with --similarity"
     if held.oldest is not None:
-        table["oldest"] = _moment(held.oldest)
+        table["oldest"] = moment(held.oldest)
     if held.dead_rows:
         table["deleted"] = (
             f"{held.dead_rows:,}, whose space `simindex compact --full` frees"
@@ -98,25 +93,6 @@ def _of_first_rows(held: IndexStats, name: str, *, undecided: bool) -> dict[str,
         name: f"{held.bits} bits; no recipe yet: the first documents bring it",
     }
     return {**table, "keys": "not decided yet"} if undecided else table
-
-
-def _features(recipe: dict[str, Any] | None) -> str:
-    """What texts are compared by."""
-    if recipe is None:
-        return "an unknown recipe: it was built from fingerprints"
-    sizes = recipe["ngram"] if isinstance(recipe["ngram"], (list, tuple)) else [recipe["ngram"]]
-    unit = "word" if recipe["unit"] == "word" else "character"
-    phrases = "single words" if (unit, list(sizes)) == ("word", [1]) else (
-        f"{' and '.join(map(str, sizes))} {unit}s in a row"
-    )
-    others = [f"weighting {recipe['weighting']}"]
-    others += [f"stemmer {recipe['stemmer']}"] if recipe.get("stemmer") else []
-    others += ["without stop words"] if recipe.get("stop_words") else []
-    return f"{phrases}, {', '.join(others)}"
-
-
-def _moment(time: int) -> str:
-    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _of_the_engine(held: IndexStats) -> dict[str, str]:
@@ -140,7 +116,7 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         "sample": f"{held.sample_rows:,} rows of weights, to learn from which bits flip",
     }
     if held.oldest is not None:
-        table["oldest"] = _moment(held.oldest)
+        table["oldest"] = moment(held.oldest)
     if (gain := compacted(held.compaction)) is not None:
         table["compaction"] = gain
     if held.audit is not None:

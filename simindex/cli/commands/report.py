@@ -1,0 +1,117 @@
+"""`simindex report`: a page about an index, in one file."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+import simindex
+from simindex.cli.account import met
+from simindex.cli.apart import require_apart
+from simindex.cli.app import program
+from simindex.cli.choices import (
+    NamedPath,
+    Reading,
+    distance_option,
+    index_argument,
+    input_options,
+    memory_limit_option,
+    output_options,
+    threads_option,
+)
+from simindex.cli.console import count, duration, emit, say
+from simindex.cli.numbers import Count
+from simindex.cli.progress import Progress
+from simindex.errors import InvalidOption
+from simindex.inputs import require_inputs
+from simindex.inputs.named import expanded
+from simindex.outputs.whole_file import whole_file
+from simindex.reporting.index_page import write_index_page
+
+FAMILIES, MEMBERS = 50, 10
+STDOUT = "-"
+
+
+@program.command()
+@index_argument
+@click.option(
+    "-o", "--out", required=True, type=NamedPath(allow_dash=True), metavar="FILE",
+    help="Write the page to FILE, which appears once it is complete. - is standard output.",
+)
+@click.option(
+    "--texts", "texts", multiple=True, type=NamedPath(allow_dash=True), metavar="INPUT",
+    help="What the index was built from, to show what differs within a cluster. May be repeated.",
+)
+@click.option(
+    "--clusters", "families", type=Count(), default=FAMILIES, show_default=True, metavar="N",
+    help="Show the N largest clusters.",
+)
+@click.option(
+    "--members", type=Count(1), default=MEMBERS, show_default=True, metavar="N",
+    help="Show at most N documents of a cluster.",
+)
+@click.option(
+    "--no-clusters", "nearness", flag_value=False, default=True,
+    help="Look for no pairs and no clusters, which takes the time and the memory of `clusters`.",
+)
+@distance_option
+@memory_limit_option
+@threads_option
+@input_options
+@output_options
+def report(
+    index_path: str, out: str, texts: tuple[str, ...], families: int, members: int, nearness: bool,
+    h: int | None, memory_limit: int | None, threads: int | None, reading: Reading, as_json: bool,
+    quiet: bool,
+) -> None:
+    """Write a page about INDEX: what is in it, its clusters, what a search finds and costs.
+
+    The page is one HTML file. It loads nothing, and can be read without JavaScript.
+    """
+    from simindex.cli.surveying import Surveying, texts_of
+
+    inputs = expanded(texts)
+    require_inputs(inputs, "check the name")
+    path = None if out == STDOUT else out
+    require_apart("-o", path, inputs, index_path)
+    started = time.perf_counter()
+    intake = reading.intake()
+    with simindex.open(index_path, "r", refresh=False) as index:
+        if inputs and not index.options.keys:
+            raise InvalidOption(
+                "--texts finds documents by their keys, and the index has none",
+                remedy="leave out --texts", option="texts",
+            )
+        with Progress("surveying", "row", quiet=quiet) as progress:
+            surveying = Surveying(
+                index, index_path, index.h if h is None else h, families, members, memory_limit,
+                threads, progress,
+            )
+            survey = surveying.survey(nearness=nearness)
+            if inputs:
+                progress.then("reading", "document")
+                found = texts_of(survey, index, reading, inputs, intake)
+                survey = replace(survey, texts=found, texts_given=True)
+    if path is None:
+        write_index_page(sys.stdout, survey)
+    else:
+        with whole_file(Path(path), "-o") as file:
+            stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            try:
+                write_index_page(stream, survey)
+            finally:
+                stream.detach()
+    seconds = time.perf_counter() - started
+    if as_json and path is not None:
+        emit({"report": path, "bytes": Path(path).stat().st_size, "rows": survey.rows,
+              "clusters": survey.clustering and survey.clustering.clusters, "seconds": seconds})
+    if not quiet:
+        for line in met(intake):
+            say(line)
+        if path is not None:
+            say(f"{count(survey.rows, 'row')} in {path}, in {duration(seconds)}")
