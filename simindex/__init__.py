@@ -55,6 +55,13 @@ if TYPE_CHECKING:
     from simindex.records.batch import Batch, Skipped
     from simindex.records.clusters import Cluster, Clusters
     from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
+    from simindex.records.pair_explanation import (
+        Dominance,
+        FeaturePair,
+        FlippedBit,
+        PairExplanation,
+        WordChange,
+    )
     from simindex.records.pairs import (
         CollapsedPairs,
         EqualRows,
@@ -75,6 +82,7 @@ if TYPE_CHECKING:
         SpotCheck,
     )
     from simindex.repair.rebuild import repair
+    from simindex.simhash.comparison import explain_pair
     from simindex.simhash.document_frequencies import DocumentFrequencies
     from simindex.simhash.recipe import Recipe
     from simindex.simhash.weighting import Feature
@@ -95,10 +103,13 @@ __all__ = [
     "Compaction",
     "CorruptFile",
     "DocumentFrequencies",
+    "Dominance",
     "EqualRows",
     "Explanation",
     "Feature",
+    "FeaturePair",
     "Finding",
+    "FlippedBit",
     "FormatTooNew",
     "FormatTooOld",
     "Hot",
@@ -116,6 +127,7 @@ __all__ = [
     "Matches",
     "MissingExtra",
     "Pair",
+    "PairExplanation",
     "Pairs",
     "QueryStats",
     "ReadOnlyIndex",
@@ -135,7 +147,9 @@ __all__ = [
     "TopMatches",
     "TopStats",
     "UnsupportedStorage",
+    "WordChange",
     "__version__",
+    "explain_pair",
     "find_all",
     "find_clusters",
     "hamming",
@@ -164,6 +178,9 @@ _HOMES = {
     "records.batch": ("Batch", "Skipped"),
     "records.clusters": ("Cluster", "Clusters"),
     "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
+    "records.pair_explanation": (
+        "Dominance", "FeaturePair", "FlippedBit", "PairExplanation", "WordChange",
+    ),
     "records.pairs": (
         "CollapsedPairs", "EqualRows", "Pair", "Pairs", "RotationPairs", "RotationStats",
     ),
@@ -172,6 +189,7 @@ _HOMES = {
         "Skew", "SpotCheck",
     ),
     "repair.rebuild": ("repair",),
+    "simhash.comparison": ("explain_pair",),
     "simhash.document_frequencies": ("DocumentFrequencies",),
     "simhash.recipe": ("Recipe",),
     "simhash.weighting": ("Feature",),

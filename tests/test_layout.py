@@ -76,6 +76,7 @@ TESTED_BY = {
     "query/answerer.py": "query/test_audit.py",
     "query/call.py": "query/test_parts.py",
     "query/nearest.py": "methods/test_contract_top.py",
+    "records/pair_explanation.py": "simhash/test_comparison.py",
     "records/clusters.py": "pairs/test_clusters.py",
     "records/pairs.py": "pairs/test_search_index.py",
     "records/reports.py": "repair/test_rebuild.py",

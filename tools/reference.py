@@ -39,6 +39,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "IndexStats", "Compaction", "Skew", "Hot", "Audit", "SpotCheck", "Calibration", "Machine",
         "Explanation", "TopExplanation", "Finding", "RepairReport", "BackupReport",
     ),
+    "Two documents": (
+        "explain_pair", "PairExplanation", "FeaturePair", "FlippedBit", "Dominance", "WordChange",
+    ),
     "Errors": (
         "SimindexError", "InvalidOption", "InvalidBatch", "RecipeMismatch", "InvalidInput",
         "MissingExtra", "IndexNotFound", "IndexExists", "IndexLocked", "ReadOnlyIndex",

@@ -33,6 +33,7 @@ COMMANDS = (
     "dedup",
     "delete",
     "demo",
+    "diff",
     "expire",
     "explain",
     "export",

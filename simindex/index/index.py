@@ -24,6 +24,7 @@ from simindex.errors import InvalidOption
 from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
+from simindex.index.explaining import explained_pair
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import require_sketches
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from simindex.query.explanation import Explanation, TopExplanation
     from simindex.records.clusters import Clusters
     from simindex.records.matches import Match, Matches, TopMatches
+    from simindex.records.pair_explanation import PairExplanation
     from simindex.records.pairs import Pairs
     from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
     from simindex.simhash.recipe import Recipe
@@ -222,6 +224,53 @@ class Index:
         """
         found = document(self._handle, name)
         return default if found is None else found
+
+    @typed
+    def explain_pair(
+        self,
+        a: str | bytes | None = None,
+        b: str | bytes | None = None,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        h: int | None = None,
+    ) -> PairExplanation:
+        """Tells why two documents match or not.
+
+        Parameters
+        ----------
+        a, b : str or bytes, optional
+            Their texts, where they are at hand. A document without a text is looked up by its name.
+        ids, keys : two of them, optional
+            The names of both documents, such as ``keys=("a.html", "b.html")``; None for one that
+            is given as a text alone.
+        h : int, optional
+            The radius. Default: `Index.h`.
+
+        Returns
+        -------
+        PairExplanation
+            Distance, estimated similarity and flipped bits. With both texts also features with
+            weights, exact cosine, Jaccard resemblance, and the words that differ.
+
+        Raises
+        ------
+        InvalidOption
+            If a document has neither text nor name, or the index has no document of the name.
+        InvalidBatch
+            If a text or a name is of another type, or texts are given to an index whose rows came
+            without a recipe.
+        CorruptFile
+            If rows that are looked at are damaged.
+
+        Notes
+        -----
+        Of documents of several rows the nearest two are compared. `simindex.explain_pair` compares
+        texts without an index.
+        """
+        self._check_open()
+        self._current()  # first: it knows the recipe of the last commit
+        return explained_pair(self._handle, (a, b), ids, keys, h=self.h if h is None else h)
 
     # -- questions ---------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ CALLS: dict[str, list[str]] = {
     "dedup": ["texts.jsonl"],
     "delete": ["i.sim", "--key", "nobody"],
     "demo": ["--path", "modules"],
+    "diff": ["--text", "one two three", "one two four"],
     "expire": ["timed.sim", "--older-than", "30d"],
     "explain": ["i.sim", "--text", "one two three"],
     "export": ["i.sim"],
