@@ -27,7 +27,8 @@ MOST_CHARACTERS = 1 << 20
 """Of each text, so many are looked at."""
 
 _ALONE = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(f"[{_ALONE}]|[^\\s{_ALONE}]+")
+WORD = re.compile(f"[{_ALONE}]|[^\\s{_ALONE}]+")
+"""A word of a text."""
 
 
 class Alignment(NamedTuple):
@@ -63,7 +64,7 @@ def aligned(a: str, b: str) -> Alignment:
 
 def _spans(text: str) -> tuple[list[tuple[int, int]], bool]:
     spans: list[tuple[int, int]] = []
-    for found in _WORD.finditer(text, 0, MOST_CHARACTERS):
+    for found in WORD.finditer(text, 0, MOST_CHARACTERS):
         if len(spans) == MOST_WORDS:
             return spans, True
         spans.append(found.span())
