@@ -20,6 +20,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simindex.advising.calibrating import calibrate
     from simindex.bits.hamming import hamming
     from simindex.errors import (
         ClosedIndex,
@@ -52,6 +53,14 @@ if TYPE_CHECKING:
     from simindex.planning.calibration import Calibration
     from simindex.planning.machine import Machine
     from simindex.query.explanation import Explanation, TopExplanation
+    from simindex.records.advice import (
+        Advice,
+        CalibrationReport,
+        EditRates,
+        PairRates,
+        Rate,
+        SimilarityRates,
+    )
     from simindex.records.batch import Batch, Skipped
     from simindex.records.clusters import Cluster, Clusters
     from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
@@ -90,10 +99,12 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Advice",
     "Audit",
     "BackupReport",
     "Batch",
     "Calibration",
+    "CalibrationReport",
     "ClosedIndex",
     "Cluster",
     "ClusterFailed",
@@ -104,6 +115,7 @@ __all__ = [
     "CorruptFile",
     "DocumentFrequencies",
     "Dominance",
+    "EditRates",
     "EqualRows",
     "Explanation",
     "Feature",
@@ -128,14 +140,17 @@ __all__ = [
     "MissingExtra",
     "Pair",
     "PairExplanation",
+    "PairRates",
     "Pairs",
     "QueryStats",
+    "Rate",
     "ReadOnlyIndex",
     "Recipe",
     "RecipeMismatch",
     "RepairReport",
     "RotationPairs",
     "RotationStats",
+    "SimilarityRates",
     "SimindexError",
     "Skew",
     "Skipped",
@@ -149,6 +164,7 @@ __all__ = [
     "UnsupportedStorage",
     "WordChange",
     "__version__",
+    "calibrate",
     "explain_pair",
     "find_all",
     "find_clusters",
@@ -159,6 +175,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "advising.calibrating": ("calibrate",),
     "bits.hamming": ("hamming",),
     "errors": (
         "ClosedIndex", "ClusterFailed", "CommitFailed", "CorruptFile", "FormatTooNew",
@@ -175,6 +192,9 @@ _HOMES = {
     "planning.calibration": ("Calibration",),
     "planning.machine": ("Machine",),
     "query.explanation": ("Explanation", "TopExplanation"),
+    "records.advice": (
+        "Advice", "CalibrationReport", "EditRates", "PairRates", "Rate", "SimilarityRates",
+    ),
     "records.batch": ("Batch", "Skipped"),
     "records.clusters": ("Cluster", "Clusters"),
     "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),

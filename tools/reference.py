@@ -42,6 +42,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Two documents": (
         "explain_pair", "PairExplanation", "FeaturePair", "FlippedBit", "Dominance", "WordChange",
     ),
+    "A recommended threshold": (
+        "calibrate", "CalibrationReport", "Advice", "PairRates", "SimilarityRates", "EditRates",
+        "Rate",
+    ),
     "Errors": (
         "SimindexError", "InvalidOption", "InvalidBatch", "RecipeMismatch", "InvalidInput",
         "MissingExtra", "IndexNotFound", "IndexExists", "IndexLocked", "ReadOnlyIndex",

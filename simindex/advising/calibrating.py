@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import floor
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simindex.advising.asked import MOST_SAMPLE, PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.advising.edits import EDITS, count_words
 from simindex.advising.intervals import Shares, rates, wilson
 from simindex.advising.standing import Standing, between, standing
@@ -38,14 +40,6 @@ from simindex.simhash.weighting import WEIGHTINGS
 if TYPE_CHECKING:
     from simindex.arrays import Bools
     from simindex.records.batch import Batch
-
-SAMPLE = 10_000
-"""Documents of a sample, unless asked otherwise."""
-
-MOST_SAMPLE = 100_000
-"""Each is compared with each."""
-
-SIMILARITY, RECALL, PRECISION = 0.9, 0.95, 0.9
 
 WIDTHS = (0, 512, 1024)
 """Of sketches that are compared."""
@@ -416,7 +410,7 @@ def _best(
 
 def _by_similarity(name: str, of: _Sample, choice: _Choice) -> list[SimilarityRates]:
     cosine, found = of.pairs.cosine, of.found(choice)
-    ends = list(zip(COSINES, COSINES[1:], strict=False))
+    ends = list(pairwise(COSINES))
     shares: Shares = [(found, (cosine >= low) & (cosine < high), 0.0) for low, high in ends]
     return [
         SimilarityRates(name, choice.sketch_bits, choice.h, low, min(high, 1.0), rate)

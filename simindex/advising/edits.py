@@ -18,7 +18,7 @@ from simindex.simhash.alignment import WORD
 if TYPE_CHECKING:
     from random import Random
 
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*\s*|[.!?。！？\n]+\s*")  # noqa: RUF001
+_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？\n]*\s*|[.!?。！？\n]+\s*")
 
 Edit = Callable[[str, float, Sequence[str], "Random"], str]
 """Of a text, by a share of its words, with words of other documents."""

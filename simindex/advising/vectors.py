@@ -63,13 +63,15 @@ class Vectors:
             found[places] = _sums(products, ends_of - lengths, ends_of)
             dense[self.columns[mine]] = 0
         length = norms[a] * norms[b]
-        return np.divide(found, length, out=np.zeros(len(found)), where=length > 0).clip(0, 1)
+        cosines: F64 = np.divide(found, length, out=np.zeros(len(found)), where=length > 0)
+        return np.minimum(cosines, 1.0)
 
 
 def _sums(values: F64, starts: I64, ends: I64) -> F64:
     """Of each run of values."""
     total = np.concatenate([[0.0], np.cumsum(values)])
-    return np.maximum(total[ends] - total[starts], 0)
+    sums: F64 = total[ends] - total[starts]
+    return sums
 
 
 def vectors_of(recipe: Recipe, texts: Sequence[str]) -> Vectors:

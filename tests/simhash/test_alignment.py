@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ def test_runs_make_up_both_texts(a: str, b: str) -> None:
             one.a
         ) == squeezed(one.b)
     kinds = [one.kind for one in changes]
-    assert all(kind != after for kind, after in zip(kinds, kinds[1:], strict=False))
+    assert all(kind != after for kind, after in pairwise(kinds))
 
 
 @given(texts)

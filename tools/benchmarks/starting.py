@@ -39,6 +39,7 @@ OPTIONS = (["--help"], ["--version"], ["query", "--help"])
 CALLS: dict[str, list[str]] = {
     "backup": ["i.sim", "new.sim"],
     "build": ["new.sim", "texts.jsonl"],
+    "calibrate": ["i.sim", "texts.jsonl"],
     "check": ["i.sim"],
     "clusters": ["i.sim"],
     "compact": ["i.sim"],

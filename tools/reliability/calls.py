@@ -356,7 +356,7 @@ def _questions() -> Iterator[Call]:
     yield Call("get", {"name": 1}, mode="r", answer=got(1))
     yield Call("get", {"name": 6, "default": "none"}, mode="r", answer=got(6))
     yield Call("get", {"name": "key1"}, on="keyed", mode="r", answer=got("key1"))
-    yield Call("explain_pair", {"ids": [1, 6], "h": 3}, mode="r")
+    yield Call("explain_pair", {"ids": [1, 2], "h": 3}, mode="r")
     yield Call("explain_pair", {"keys": ["key1", "key2"]}, on="keyed", mode="r")
     yield Call("explain_pair", {"a": "one two", "b": "one three"}, on="empty", mode="r")
     yield Call("rows", mode="r", answer=listed)
@@ -627,6 +627,8 @@ def _functions() -> Iterator[Call]:
 
     yield Call("find_all", {"fingerprints": MEMORY, "h": 3, "threads": 2}, mode="", answer=pairs)
     yield Call("find_all", {"fingerprints": MEMORY, "blocks": 5}, mode="", answer=pairs)
+    yield Call("explain_pair", {"a": "one two", "b": b"one three", "recipe": None, "h": 3,
+                                "names": ("a", 7)}, mode="")
     for collapse in (False, True):
         yield Call("find_all", {"fingerprints": MEMORY, "collapse_equal": collapse}, mode="",
                    answer=any_answer if collapse else pairs)
