@@ -38,7 +38,7 @@ from simindex.simhash.recipe import Recipe
 from simindex.simhash.weighting import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from simindex.arrays import Bools
+    from simindex.arrays import F32, Bools
     from simindex.records.batch import Batch
 
 WIDTHS = (0, 512, 1024)
@@ -277,22 +277,33 @@ class _Sample:
         self.similar = pairs.cosine >= asked.similarity
         self.judged = self.similar & (pairs.cosine < EQUAL)
 
-    def found(self, choice: _Choice) -> Bools:
-        """Which pairs a choice finds."""
-        return choice.found(self.pairs.distance, self.pairs.sketched)
+    def found(self, choice: _Choice) -> F32:
+        """In which share of fingerprints a choice finds each pair.
+
+        The fingerprint and the parts of the wide sketch that the choice does not compare are drawn
+        alike, so their mean tells with less chance what happens to other documents.
+        """
+        pairs = self.pairs
+        distances = [pairs.distance]
+        distances += [some for at, some in pairs.parts if at >= choice.sketch_bits]
+        found = np.zeros(len(pairs.a), np.float32)
+        for distance in distances:
+            found += choice.found(distance, pairs.sketched)
+        return found / np.float32(len(distances))
 
     def shares(self, choice: _Choice) -> Shares:
         """Of misses and of strangers."""
         found = self.found(choice)
         far = 0 if choice.sketch_bits else int(self.pairs.others[: choice.h + 1].sum())
-        return [(~found, self.judged, 0.0), (~self.similar, found, float(far))]
+        return [(1 - found, self.judged, 0.0), (~self.similar, found, float(far))]
 
     def quickly(self, choice: _Choice) -> tuple[float, float]:
         """Misses and strangers without intervals."""
         values = []
         for hits, among, more in self.shares(choice):
-            total = float(self.pairs.weight[among].sum()) + more
-            hit = float(self.pairs.weight[hits & among].sum()) + more
+            counted = self.pairs.weight * among
+            total = float(counted.sum()) + more
+            hit = float((counted * hits).sum()) + more
             values.append(hit / total if total else 0.0)
         return values[0], values[1]
 

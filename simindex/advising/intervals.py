@@ -15,7 +15,7 @@ import numpy as np
 from simindex.records.advice import Rate
 
 if TYPE_CHECKING:
-    from simindex.arrays import F64, I64, Bools
+    from simindex.arrays import F32, F64, I64, Bools
 
 Z = 1.959963984540054
 """Standard deviations that hold 95 % of a normal distribution."""
@@ -33,8 +33,9 @@ def wilson(hits: int, trials: int) -> Rate:
     return Rate(share, max(0.0, middle - half), min(1.0, middle + half), trials)
 
 
-Shares = list[tuple["Bools", "Bools", float]]
-"""Which pairs are hit, among which, and how many further ones are both."""
+Shares = list[tuple["F32 | Bools", "F32 | Bools", float]]
+"""Which pairs are hit, among which, both as shares of each pair, and how many further ones are
+both."""
 
 
 def rates(
@@ -47,8 +48,8 @@ def rates(
     """
     if not shares:
         return []
-    hits = np.stack([one[0] & one[1] for one in shares]).astype(np.float32)
-    among = np.stack([one[1] for one in shares]).astype(np.float32)
+    hits = np.stack([np.float32(one[0]) * np.float32(one[1]) for one in shares])
+    among = np.stack([np.float32(one[1]) for one in shares])
     more = np.array([one[2] for one in shares])
     random = np.random.default_rng(seed)
     drawn = np.empty((DRAWS, len(shares)))
