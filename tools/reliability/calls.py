@@ -117,6 +117,9 @@ class Call:
 SIMILARITY, RADIUS = 0.98, 6
 """A similarity, and the radius within which 0.85 of such pairs are: rows have no sketches."""
 
+TEXTS = [f"one two three four five six seven {number // 2}" for number in range(10)]
+"""Of which some are near to each other."""
+
 LOCATED = ("open", "repair")
 """Functions that get the path of the specimen."""
 
@@ -356,6 +359,10 @@ def _questions() -> Iterator[Call]:
     yield Call("get", {"name": 1}, mode="r", answer=got(1))
     yield Call("get", {"name": 6, "default": "none"}, mode="r", answer=got(6))
     yield Call("get", {"name": "key1"}, on="keyed", mode="r", answer=got("key1"))
+    yield Call("calibrate", {"documents": TEXTS, "similarity": 0.7, "recall": 0.9,
+                             "precision": 0.5, "sample": 8, "seed": 1, "threads": 1,
+                             "progress": progress}, on="empty", mode="r")
+    yield Call("advice", mode="r")
     yield Call("explain_pair", {"ids": [1, 2], "h": 3}, mode="r")
     yield Call("explain_pair", {"keys": ["key1", "key2"]}, on="keyed", mode="r")
     yield Call("explain_pair", {"a": "one two", "b": "one three"}, on="empty", mode="r")
@@ -627,6 +634,9 @@ def _functions() -> Iterator[Call]:
 
     yield Call("find_all", {"fingerprints": MEMORY, "h": 3, "threads": 2}, mode="", answer=pairs)
     yield Call("find_all", {"fingerprints": MEMORY, "blocks": 5}, mode="", answer=pairs)
+    yield Call("calibrate", {"documents": TEXTS, "recipe": None, "others": [], "similarity": 0.7,
+                             "recall": 0.9, "precision": 0.5, "sample": 8, "seed": 1, "threads": 1,
+                             "progress": progress}, mode="")
     yield Call("explain_pair", {"a": "one two", "b": b"one three", "recipe": None, "h": 3,
                                 "names": ("a", 7)}, mode="")
     for collapse in (False, True):
