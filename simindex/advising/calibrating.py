@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import floor
@@ -38,7 +38,7 @@ from simindex.simhash.recipe import Recipe
 from simindex.simhash.weighting import WEIGHTINGS
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32, Bools
+    from simindex.arrays import F32, U16, Bools
     from simindex.records.batch import Batch
 
 WIDTHS = (0, 512, 1024)
@@ -233,15 +233,14 @@ class _Copy:
 def _copies(texts: list[str], seed: int) -> Iterator[_Copy]:
     random = Random(seed)
     chosen = random.sample(range(len(texts)), min(EDITED, len(texts)))
+    lengths = {place: count_words(texts[place]) for place in chosen}
     lenders = random.sample(range(len(texts)), min(200, len(texts)))
     words = [found.group() for place in lenders for found in WORD.finditer(texts[place][:20_000])]
     for name, (edit, strengths) in EDITS.items():
         for strength in strengths:
-            for place in chosen:
-                text = texts[place]
-                yield _Copy(
-                    place, edit(text, strength, words, random), name, strength, count_words(text)
-                )
+            for place, length in lengths.items():
+                copy = edit(texts[place], strength, words, random)
+                yield _Copy(place, copy, name, strength, length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +260,12 @@ class _Choice:
     h: int
     asked: float
 
-    def found(self, distance: Any, sketched: Any) -> Bools:
-        """Which pairs it finds."""
-        found: Bools = distance <= self.h
-        if self.sketch_bits:
-            found = found & (sketched[self.sketch_bits] <= threshold(self.asked, self.sketch_bits))
-        return found
+    def kept(self, sketched: Mapping[int, U16]) -> Bools | None:
+        """Which candidates their sketches keep; None if no sketch decides."""
+        if not self.sketch_bits:
+            return None
+        kept: Bools = sketched[self.sketch_bits] <= threshold(self.asked, self.sketch_bits)
+        return kept
 
 
 class _Sample:
@@ -276,6 +275,7 @@ class _Sample:
         self.pairs, self._documents, self._asked = pairs, documents, asked
         self.similar = pairs.cosine >= asked.similarity
         self.judged = self.similar & (pairs.cosine < EQUAL)
+        self._within: tuple[tuple[int, int], F32] | None = None
 
     def found(self, choice: _Choice) -> F32:
         """In which share of fingerprints a choice finds each pair.
@@ -283,13 +283,21 @@ class _Sample:
         The fingerprint and the parts of the wide sketch that the choice does not compare are drawn
         alike, so their mean tells with less chance what happens to other documents.
         """
-        pairs = self.pairs
-        distances = [pairs.distance]
-        distances += [some for at, some in pairs.parts if at >= choice.sketch_bits]
-        found = np.zeros(len(pairs.a), np.float32)
-        for distance in distances:
-            found += choice.found(distance, pairs.sketched)
-        return found / np.float32(len(distances))
+        kept = choice.kept(self.pairs.sketched)
+        within = self._candidates(choice)
+        return within if kept is None else within * kept
+
+    def _candidates(self, choice: _Choice) -> F32:
+        """In which share of fingerprints each pair is within the radius; the last is kept."""
+        of = choice.sketch_bits, choice.h
+        if self._within is None or self._within[0] != of:
+            distances = [self.pairs.distance]
+            distances += [some for at, some in self.pairs.parts if at >= choice.sketch_bits]
+            found = np.zeros(len(self.pairs.a), np.float32)
+            for distance in distances:
+                found += distance <= choice.h
+            self._within = of, found / np.float32(len(distances))
+        return self._within[1]
 
     def shares(self, choice: _Choice) -> Shares:
         """Of misses and of strangers."""
@@ -445,7 +453,8 @@ def _edits(
     sketched = {
         choice.sketch_bits: between(sketch[places, :width], new_sketch[:, :width])
     }
-    found = choice.found(between(rows[places], new_rows), sketched)
+    found, kept = between(rows[places], new_rows) <= choice.h, choice.kept(sketched)
+    found = found if kept is None else found & kept
     sources = sorted(set(places.tolist()))
     at = {place: number for number, place in enumerate(sources)}
     both = [texts[place] for place in sources] + [copy.text for copy in copies]
