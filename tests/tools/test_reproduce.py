@@ -492,8 +492,9 @@ def test_misses_are_those_of_an_index_that_is_asked() -> None:
     """A radius of 0 misses what is not equal; one of all bits misses nothing."""
     from dataclasses import replace
 
-    import simindex
     from reproduce.calibration import measured
+
+    import simindex
 
     texts = [f"{'a b c d e f g h i j k l m n ' * 3} {place % 7} and {place % 7}" for place in
              range(30)]
