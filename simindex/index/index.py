@@ -25,7 +25,6 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
-from simindex.index.explaining import explained_pair
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import require_sketches
@@ -270,6 +269,8 @@ class Index:
         Of documents of several rows the nearest two are compared. `simindex.explain_pair` compares
         texts without an index.
         """
+        from simindex.index.explaining import explained_pair
+
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
         return explained_pair(self._handle, (a, b), ids, keys, h=self.h if h is None else h)
