@@ -79,6 +79,8 @@ TESTED_BY = {
     "records/pair_explanation.py": "simhash/test_comparison.py",
     "records/advice.py": "advising/test_stored.py",
     "advising/asked.py": "advising/test_calibrating.py",
+    "advising/copies.py": "advising/test_calibrating.py",
+    "advising/judging.py": "advising/test_calibrating.py",
     "cli/advised.py": "cli/commands/test_calibrate.py",
     "records/clusters.py": "pairs/test_clusters.py",
     "records/pairs.py": "pairs/test_search_index.py",

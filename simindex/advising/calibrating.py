@@ -8,21 +8,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import floor
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from simindex.advising.asked import MOST_SAMPLE, PRECISION, RECALL, SAMPLE, SIMILARITY
-from simindex.advising.edits import EDITS, count_words
-from simindex.advising.intervals import Shares, rates, wilson
-from simindex.advising.standing import Standing, between, standing
+from simindex.advising.asked import MOST_SAMPLE, PRECISION, RECALL, SAMPLE, SIMILARITY, Asked
+from simindex.advising.copies import Copy, copies_of, edit_rates
+from simindex.advising.intervals import Shares
+from simindex.advising.judging import EQUAL, Choice, Judged
+from simindex.advising.standing import columns, standing
 from simindex.advising.vectors import vectors_of
-from simindex.bits.similarity import candidate_radius, share_within, threshold
+from simindex.bits.similarity import candidate_radius, share_within
 from simindex.checks import is_int, require, require_share
 from simindex.errors import InvalidBatch
 from simindex.records.advice import (
@@ -33,27 +34,13 @@ from simindex.records.advice import (
     Rate,
     SimilarityRates,
 )
-from simindex.simhash.alignment import WORD
 from simindex.simhash.recipe import Recipe
 from simindex.simhash.weighting import WEIGHTINGS
-
-if TYPE_CHECKING:
-    from simindex.arrays import F32, U16, Bools
-    from simindex.records.batch import Batch
 
 WIDTHS = (0, 512, 1024)
 """Of sketches that are compared."""
 
 WIDEST = 1024
-
-EDITED = 400
-"""Documents of which each edit makes a copy."""
-
-EQUAL = 1 - 1e-9
-"""From this cosine on two texts have the same features: they say nothing of misses."""
-
-LENGTHS: tuple[tuple[int, int | None], ...] = ((1, 50), (50, 200), (200, 1000), (1000, None))
-"""Classes of documents by their words."""
 
 STEPS = (0.0, -0.01, -0.02, -0.03, -0.04, -0.06, 0.01, 0.02)
 """Similarities that are asked for in place of the one that is meant: just below it fewer are
@@ -126,9 +113,9 @@ def calibrate(
     require(is_int(seed) and 0 <= seed < 1 << 32, "seed", seed, "0 to 2**32 - 1")
     given = sampled(documents, sample, seed)
     recipes = _recipes(Recipe() if recipe is None else recipe, others, given)
-    asked = _Asked(similarity, recall, precision, seed, threads)
+    asked = Asked(similarity, recall, precision, seed, threads)
     texts, skipped = _with_fingerprint(recipes[0], given, threads)
-    copies = list(_copies(texts, seed))
+    copies = list(copies_of(texts, seed))
     tables: list[_Tables] = []
     for place, one in enumerate(recipes):
         def told(done: int, of: int, place: int = place) -> None:
@@ -182,15 +169,6 @@ def _refuse(text: Any, place: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    similarity: float
-    recall: float
-    precision: float
-    seed: int
-    threads: int | None
-
-
 def _recipes(own: Recipe, others: Sequence[Recipe] | None, texts: list[str]) -> list[Recipe]:
     """The user's own first, each once, and with idf."""
     if others is None:
@@ -220,108 +198,12 @@ def _with_fingerprint(
 
 
 @dataclass(frozen=True, slots=True)
-class _Copy:
-    """A document and an edited copy of it."""
-
-    place: int
-    text: str
-    edit: str
-    strength: float
-    words: int
-
-
-def _copies(texts: list[str], seed: int) -> Iterator[_Copy]:
-    random = Random(seed)
-    chosen = random.sample(range(len(texts)), min(EDITED, len(texts)))
-    lengths = {place: count_words(texts[place]) for place in chosen}
-    lenders = random.sample(range(len(texts)), min(200, len(texts)))
-    words = [found.group() for place in lenders for found in WORD.finditer(texts[place][:20_000])]
-    for name, (edit, strengths) in EDITS.items():
-        for strength in strengths:
-            for place, length in lengths.items():
-                copy = edit(texts[place], strength, words, random)
-                yield _Copy(place, copy, name, strength, length)
-
-
-@dataclass(frozen=True, slots=True)
 class _Tables:
     pairs: list[PairRates]
     by_similarity: list[SimilarityRates]
     edits: list[EditRates]
     advice: Advice | None
     own: Advice | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """A threshold: a radius, and with a sketch a similarity that is asked for."""
-
-    sketch_bits: int
-    h: int
-    asked: float
-
-    def kept(self, sketched: Mapping[int, U16]) -> Bools | None:
-        """Which candidates their sketches keep; None if no sketch decides."""
-        if not self.sketch_bits:
-            return None
-        kept: Bools = sketched[self.sketch_bits] <= threshold(self.asked, self.sketch_bits)
-        return kept
-
-
-class _Sample:
-    """The pairs of a sample by one recipe."""
-
-    def __init__(self, pairs: Standing, documents: int, asked: _Asked) -> None:
-        self.pairs, self._documents, self._asked = pairs, documents, asked
-        self.similar = pairs.cosine >= asked.similarity
-        self.judged = self.similar & (pairs.cosine < EQUAL)
-        self._within: tuple[tuple[int, int], F32] | None = None
-
-    def found(self, choice: _Choice) -> F32:
-        """In which share of fingerprints a choice finds each pair.
-
-        The fingerprint and the parts of the wide sketch that the choice does not compare are drawn
-        alike, so their mean tells with less chance what happens to other documents.
-        """
-        kept = choice.kept(self.pairs.sketched)
-        within = self._candidates(choice)
-        return within if kept is None else within * kept
-
-    def _candidates(self, choice: _Choice) -> F32:
-        """In which share of fingerprints each pair is within the radius; the last is kept."""
-        of = choice.sketch_bits, choice.h
-        if self._within is None or self._within[0] != of:
-            distances = [self.pairs.distance]
-            distances += [some for at, some in self.pairs.parts if at >= choice.sketch_bits]
-            found = np.zeros(len(self.pairs.a), np.float32)
-            for distance in distances:
-                found += distance <= choice.h
-            self._within = of, found / np.float32(len(distances))
-        return self._within[1]
-
-    def shares(self, choice: _Choice) -> Shares:
-        """Of misses and of strangers."""
-        found = self.found(choice)
-        far = 0 if choice.sketch_bits else int(self.pairs.others[: choice.h + 1].sum())
-        return [(1 - found, self.judged, 0.0), (~self.similar, found, float(far))]
-
-    def quickly(self, choice: _Choice) -> tuple[float, float]:
-        """Misses and strangers without intervals."""
-        values = []
-        for hits, among, more in self.shares(choice):
-            counted = self.pairs.weight * among
-            total = float(counted.sum()) + more
-            hit = float((counted * hits).sum()) + more
-            values.append(hit / total if total else 0.0)
-        return values[0], values[1]
-
-    def rates(self, shares: Shares) -> list[Rate]:
-        """With intervals."""
-        pairs = self.pairs
-        return rates(
-            shares, pairs.a, pairs.b, pairs.weight, documents=self._documents,
-            seed=self._asked.seed,
-        )
 
 
 def features_of(recipe: Recipe) -> str:
@@ -331,7 +213,7 @@ def features_of(recipe: Recipe) -> str:
 
 
 def _tables(
-    recipe: Recipe, texts: list[str], copies: list[_Copy], asked: _Asked, told: Told
+    recipe: Recipe, texts: list[str], copies: list[Copy], asked: Asked, told: Told
 ) -> _Tables:
     wide = replace(recipe, sketch_bits=max(WIDEST, recipe.sketch_bits), min_features=1)
     batch = wide.batch(texts, threads=asked.threads)
@@ -340,14 +222,14 @@ def _tables(
     row_of = {place: row for row, place in enumerate(kept.tolist())}
     copies = [replace(copy, place=row_of[copy.place]) for copy in copies if copy.place in row_of]
     widths = tuple(sorted({*WIDTHS, recipe.sketch_bits} - {0}))
-    rows, sketch = _columns(batch)
+    rows, sketch = columns(batch)
     found = standing(rows, sketch, vectors_of(wide, texts), widths, asked.seed, told)
-    of = _Sample(found, len(texts), asked)
+    of = Judged(found, len(texts), asked)
     advice, own = _advice(recipe, of, asked, (0, *widths), len(texts))
     name = features_of(recipe)
     most = candidate_radius(asked.similarity, 0.99, recipe.bits)
     choices = [
-        _Choice(width, h, asked.similarity) for width in (0, *widths)
+        Choice(width, h, asked.similarity) for width in (0, *widths)
         for h in range(0, most + 1, max(1, recipe.bits // 64))
     ]
     measured = of.rates([share for choice in choices for share in of.shares(choice)])
@@ -358,18 +240,13 @@ def _tables(
         )
     ]
     best = own or advice
-    choice = _Choice(0, recipe.h, asked.similarity)
+    choice = Choice(0, recipe.h, asked.similarity)
     if best is not None:
-        choice = _Choice(best.sketch_bits, best.h, best.ask_similarity or asked.similarity)
+        choice = Choice(best.sketch_bits, best.h, best.ask_similarity or asked.similarity)
     return _Tables(
-        pairs, _by_similarity(name, of, choice), _edits(name, wide, texts, batch, copies, choice),
-        advice, own,
+        pairs, _by_similarity(name, of, choice),
+        edit_rates(name, wide, texts, batch, copies, choice), advice, own,
     )
-
-
-def _columns(batch: Batch) -> tuple[Any, Any]:
-    assert batch.sketch is not None
-    return batch.rows.reshape(len(batch), -1), batch.sketch
 
 
 def _f1(misses: Rate, strangers: Rate) -> float | None:
@@ -380,7 +257,7 @@ def _f1(misses: Rate, strangers: Rate) -> float | None:
 
 
 def _advice(
-    recipe: Recipe, of: _Sample, asked: _Asked, widths: Sequence[int], documents: int
+    recipe: Recipe, of: Judged, asked: Asked, widths: Sequence[int], documents: int
 ) -> tuple[Advice | None, Advice | None]:
     """The best of all widths, and the best of the recipe's own."""
     if not of.judged.any():
@@ -404,17 +281,17 @@ def _advice(
 
 
 def _best(
-    recipe: Recipe, of: _Sample, asked: _Asked, width: int
-) -> tuple[bool, float, _Choice]:
+    recipe: Recipe, of: Judged, asked: Asked, width: int
+) -> tuple[bool, float, Choice]:
     """Of one width: whether recall and precision are reached, F1, and by what.
 
     Where both are reached, the least radius does; else that of the best F1.
     """
-    best: tuple[bool, float, _Choice] | None = None
+    best: tuple[bool, float, Choice] | None = None
     for h in range(recipe.bits // 3 + 1):
         for step in STEPS if width else (0.0,):
             at = min(1.0, round(asked.similarity + step, 6))
-            choice = _Choice(width, h, at)
+            choice = Choice(width, h, at)
             misses, strangers = of.quickly(choice)
             recall, precision = 1 - misses, 1 - strangers
             reached = recall >= asked.recall and precision >= asked.precision
@@ -427,7 +304,7 @@ def _best(
     return best
 
 
-def _by_similarity(name: str, of: _Sample, choice: _Choice) -> list[SimilarityRates]:
+def _by_similarity(name: str, of: Judged, choice: Choice) -> list[SimilarityRates]:
     cosine, found = of.pairs.cosine, of.found(choice)
     ends = list(pairwise(COSINES))
     shares: Shares = [(found, (cosine >= low) & (cosine < high), 0.0) for low, high in ends]
@@ -435,43 +312,3 @@ def _by_similarity(name: str, of: _Sample, choice: _Choice) -> list[SimilarityRa
         SimilarityRates(name, choice.sketch_bits, choice.h, low, min(high, 1.0), rate)
         for (low, high), rate in zip(ends, of.rates(shares), strict=True)
     ]
-
-
-def _edits(
-    name: str, recipe: Recipe, texts: list[str], batch: Batch, copies: list[_Copy],
-    choice: _Choice,
-) -> list[EditRates]:
-    edited = recipe.batch([copy.text for copy in copies])
-    gone = {skip.position for skip in edited.skipped}
-    copies = [copy for place, copy in enumerate(copies) if place not in gone]
-    if not copies:
-        return []
-    places = np.array([copy.place for copy in copies])
-    rows, sketch = _columns(batch)
-    new_rows, new_sketch = _columns(edited)
-    width = choice.sketch_bits // 64
-    sketched = {
-        choice.sketch_bits: between(sketch[places, :width], new_sketch[:, :width])
-    }
-    found, kept = between(rows[places], new_rows) <= choice.h, choice.kept(sketched)
-    found = found if kept is None else found & kept
-    sources = sorted(set(places.tolist()))
-    at = {place: number for number, place in enumerate(sources)}
-    both = [texts[place] for place in sources] + [copy.text for copy in copies]
-    cosine = vectors_of(recipe, both).cosines(
-        np.array([at[copy.place] for copy in copies]), len(sources) + np.arange(len(copies))
-    )
-    words = np.array([copy.words for copy in copies])
-    made = []
-    for edit, (_, strengths) in EDITS.items():
-        for strength in strengths:
-            alike = np.array([(one.edit, one.strength) == (edit, strength) for one in copies])
-            for low, high in LENGTHS:
-                some = alike & (words >= low) & (words < (high or np.inf))
-                if some.any():
-                    made.append(EditRates(
-                        name, choice.sketch_bits, choice.h, edit, strength, low, high,
-                        float(cosine[some].mean()),
-                        wilson(int((~found[some]).sum()), int(some.sum())),
-                    ))
-    return made

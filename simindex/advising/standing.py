@@ -21,6 +21,7 @@ from simindex.bits.similarity import threshold
 if TYPE_CHECKING:
     from simindex.advising.vectors import Vectors
     from simindex.arrays import F64, I64, U16, U64
+    from simindex.records.batch import Batch
 
 LEAST_ESTIMATE = 0.6
 RANGES = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
@@ -105,3 +106,9 @@ def _distances(some: U64, all_rows: U64) -> U16:
     for word in range(some.shape[1]):
         found += np.bitwise_count(some[:, word][:, None] ^ all_rows[:, word][None, :])
     return found
+
+
+def columns(batch: Batch) -> tuple[U64, U64]:
+    """Fingerprints (n, W) and sketches (n, S) of a batch that has both."""
+    assert batch.sketch is not None
+    return batch.rows.reshape(len(batch), -1), batch.sketch

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 import simindex
-from simindex.advising.calibrating import EQUAL, calibrate
+from simindex.advising.calibrating import calibrate
+from simindex.advising.judging import EQUAL
 from simindex.advising.standing import between
 from simindex.advising.vectors import vectors_of
 from simindex.bits.similarity import threshold
