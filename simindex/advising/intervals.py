@@ -36,9 +36,8 @@ def wilson(hits: int, trials: int) -> Rate:
     return Rate(share, max(0.0, middle - half), min(1.0, middle + half), trials)
 
 
-Shares = list[tuple["F32 | Bools", "F32 | Bools", float]]
-"""Which pairs are hit, among which, both as shares of each pair, and how many further ones are
-both."""
+Shares = list[tuple["Bools", "Bools", float]]
+"""Which pairs are hit, among which, and how many further ones are both."""
 
 
 def rates(
@@ -52,8 +51,8 @@ def rates(
     found: list[Rate] = []
     for first in range(0, len(shares), _AT_ONCE):
         some = shares[first : first + _AT_ONCE]
-        hits = np.stack([np.float32(one[0]) * np.float32(one[1]) for one in some])
-        among = np.stack([np.float32(one[1]) for one in some])
+        hits = np.stack([one[0] & one[1] for one in some]).astype(np.float32)
+        among = np.stack([one[1] for one in some]).astype(np.float32)
         more = np.array([one[2] for one in some])
         random = np.random.default_rng(seed)
         drawn = np.concatenate([

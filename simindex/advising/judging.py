@@ -10,15 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from simindex.advising.intervals import Shares, rates
 from simindex.bits.similarity import threshold
 
 if TYPE_CHECKING:
     from simindex.advising.asked import Asked
     from simindex.advising.standing import Standing
-    from simindex.arrays import F32, U16, Bools
+    from simindex.arrays import U16, Bools
     from simindex.records.advice import Rate
 
 EQUAL = 1 - 1e-9
@@ -48,35 +46,18 @@ class Judged:
         self.pairs, self._documents, self._asked = pairs, documents, asked
         self.similar = pairs.cosine >= asked.similarity
         self.judged = self.similar & (pairs.cosine < EQUAL)
-        self._within: tuple[tuple[int, int], F32] | None = None
 
-    def found(self, choice: Choice) -> F32:
-        """In which share of fingerprints a choice finds each pair.
-
-        The fingerprint and the parts of the wide sketch that the choice does not compare are drawn
-        alike, so their mean tells with less chance what happens to other documents.
-        """
+    def found(self, choice: Choice) -> Bools:
+        """Which pairs a choice finds."""
+        within: Bools = self.pairs.distance <= choice.h
         kept = choice.kept(self.pairs.sketched)
-        within = self._candidates(choice)
-        return within if kept is None else within * kept
-
-    def _candidates(self, choice: Choice) -> F32:
-        """In which share of fingerprints each pair is within the radius; the last is kept."""
-        of = choice.sketch_bits, choice.h
-        if self._within is None or self._within[0] != of:
-            distances = [self.pairs.distance]
-            distances += [some for at, some in self.pairs.parts if at >= choice.sketch_bits]
-            found = np.zeros(len(self.pairs.a), np.float32)
-            for distance in distances:
-                found += distance <= choice.h
-            self._within = of, found / np.float32(len(distances))
-        return self._within[1]
+        return within if kept is None else within & kept
 
     def shares(self, choice: Choice) -> Shares:
         """Of misses and of strangers."""
         found = self.found(choice)
         far = 0 if choice.sketch_bits else int(self.pairs.others[: choice.h + 1].sum())
-        return [(1 - found, self.judged, 0.0), (~self.similar, found, float(far))]
+        return [(~found, self.judged, 0.0), (~self.similar, found, float(far))]
 
     def quickly(self, choice: Choice) -> tuple[float, float]:
         """Misses and strangers without intervals."""

@@ -42,9 +42,6 @@ class Standing:
     """Of the fingerprints."""
     sketched: dict[int, U16]
     """Distance of sketches of each width."""
-    parts: list[tuple[int, U16]]
-    """Distances of further fingerprints: parts of the sketch as wide as a fingerprint, with the bit
-    each begins at."""
     others: I64
     """Pairs that are not near, by the distance of their fingerprints, (b + 1,)."""
 
@@ -80,8 +77,6 @@ def standing(
             parts.append((a[kept] + first, b[kept] + first, weight))
         if progress is not None:
             progress(end, n)
-    words = rows.shape[1]
-    starts = range(0, sketch.shape[1] - words + 1, words)
     none = np.empty(0, np.int64)
     a = np.concatenate([none, *(part[0] for part in parts)])
     b = np.concatenate([none, *(part[1] for part in parts)])
@@ -89,8 +84,6 @@ def standing(
     return Standing(
         a, b, weight, vectors.cosines(a, b), between(rows[a], rows[b]),
         {width: between(sketch[a, : width // 64], sketch[b, : width // 64]) for width in widths},
-        [(64 * at, between(sketch[a, at : at + words], sketch[b, at : at + words]))
-         for at in starts],
         others,
     )
 
