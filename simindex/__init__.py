@@ -20,6 +20,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from simindex.advising.calibrating import calibrate
     from simindex.bits.hamming import hamming
     from simindex.errors import (
         ClosedIndex,
@@ -52,10 +53,25 @@ if TYPE_CHECKING:
     from simindex.planning.calibration import Calibration
     from simindex.planning.machine import Machine
     from simindex.query.explanation import Explanation, TopExplanation
+    from simindex.records.advice import (
+        Advice,
+        CalibrationReport,
+        EditRates,
+        PairRates,
+        Rate,
+        SimilarityRates,
+    )
     from simindex.records.batch import Batch, Skipped
     from simindex.records.clusters import Cluster, Clusters
     from simindex.records.gate import GateLimits, GateReport
     from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
+    from simindex.records.pair_explanation import (
+        Dominance,
+        FeaturePair,
+        FlippedBit,
+        PairExplanation,
+        WordChange,
+    )
     from simindex.records.pairs import (
         CollapsedPairs,
         EqualRows,
@@ -77,6 +93,7 @@ if TYPE_CHECKING:
         SpotCheck,
     )
     from simindex.repair.rebuild import repair
+    from simindex.simhash.comparison import explain_pair
     from simindex.simhash.document_frequencies import DocumentFrequencies
     from simindex.simhash.recipe import Recipe
     from simindex.simhash.weighting import Feature
@@ -84,10 +101,12 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Advice",
     "Audit",
     "BackupReport",
     "Batch",
     "Calibration",
+    "CalibrationReport",
     "ClosedIndex",
     "Cluster",
     "ClusterFailed",
@@ -97,10 +116,14 @@ __all__ = [
     "Compaction",
     "CorruptFile",
     "DocumentFrequencies",
+    "Dominance",
+    "EditRates",
     "EqualRows",
     "Explanation",
     "Feature",
+    "FeaturePair",
     "Finding",
+    "FlippedBit",
     "FormatTooNew",
     "FormatTooOld",
     "GateLimits",
@@ -120,8 +143,11 @@ __all__ = [
     "Matches",
     "MissingExtra",
     "Pair",
+    "PairExplanation",
+    "PairRates",
     "Pairs",
     "QueryStats",
+    "Rate",
     "ReadOnlyIndex",
     "Recipe",
     "RecipeMismatch",
@@ -129,6 +155,7 @@ __all__ = [
     "RotationPairs",
     "RotationStats",
     "SimilarPair",
+    "SimilarityRates",
     "SimindexError",
     "Skew",
     "Skipped",
@@ -140,7 +167,10 @@ __all__ = [
     "TopMatches",
     "TopStats",
     "UnsupportedStorage",
+    "WordChange",
     "__version__",
+    "calibrate",
+    "explain_pair",
     "find_all",
     "find_clusters",
     "hamming",
@@ -150,6 +180,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "advising.calibrating": ("calibrate",),
     "bits.hamming": ("hamming",),
     "errors": (
         "ClosedIndex", "ClusterFailed", "CommitFailed", "CorruptFile", "FormatTooNew",
@@ -166,10 +197,16 @@ _HOMES = {
     "planning.calibration": ("Calibration",),
     "planning.machine": ("Machine",),
     "query.explanation": ("Explanation", "TopExplanation"),
+    "records.advice": (
+        "Advice", "CalibrationReport", "EditRates", "PairRates", "Rate", "SimilarityRates",
+    ),
     "records.batch": ("Batch", "Skipped"),
     "records.clusters": ("Cluster", "Clusters"),
     "records.gate": ("GateLimits", "GateReport"),
     "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
+    "records.pair_explanation": (
+        "Dominance", "FeaturePair", "FlippedBit", "PairExplanation", "WordChange",
+    ),
     "records.pairs": (
         "CollapsedPairs", "EqualRows", "Pair", "Pairs", "RotationPairs", "RotationStats",
         "SimilarPair",
@@ -179,6 +216,7 @@ _HOMES = {
         "Skew", "SpotCheck",
     ),
     "repair.rebuild": ("repair",),
+    "simhash.comparison": ("explain_pair",),
     "simhash.document_frequencies": ("DocumentFrequencies",),
     "simhash.recipe": ("Recipe",),
     "simhash.weighting": ("Feature",),

@@ -43,6 +43,7 @@ LAYERS: tuple[str, ...] = (
     "planning",
     "query",
     "pairs",
+    "advising",
     "repair",
     "writing",
     "backup",

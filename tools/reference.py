@@ -40,6 +40,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "IndexStats", "Compaction", "Skew", "Hot", "Audit", "SpotCheck", "Calibration", "Machine",
         "Explanation", "TopExplanation", "Finding", "RepairReport", "BackupReport",
     ),
+    "Two documents": (
+        "explain_pair", "PairExplanation", "FeaturePair", "FlippedBit", "Dominance", "WordChange",
+    ),
+    "A recommended threshold": (
+        "calibrate", "CalibrationReport", "Advice", "PairRates", "SimilarityRates", "EditRates",
+        "Rate",
+    ),
     "Errors": (
         "SimindexError", "InvalidOption", "InvalidBatch", "RecipeMismatch", "InvalidInput",
         "MissingExtra", "IndexNotFound", "IndexExists", "IndexLocked", "ReadOnlyIndex",

@@ -26,6 +26,7 @@ from simindex.cli.app import WRONG_CALL, program
 COMMANDS = (
     "backup",
     "build",
+    "calibrate",
     "check",
     "clusters",
     "compact",
@@ -33,6 +34,7 @@ COMMANDS = (
     "dedup",
     "delete",
     "demo",
+    "diff",
     "expire",
     "explain",
     "export",

@@ -36,8 +36,8 @@ ELSEWHERE = {
     "-o": _OUTPUT, "--out": _OUTPUT, "--output": _OUTPUT, "--output-file": _OUTPUT,
     "--threads": _THREADS, "--jobs": _THREADS, "--workers": _THREADS, "-j": _THREADS,
     "-r": _FOLDERS, "-R": _FOLDERS, "--recursive": _FOLDERS,
-    "-v": "only `simindex explain`, `plan`, `stats` and `tune` have --verbose",
-    "--verbose": "only `simindex explain`, `plan`, `stats` and `tune` have it",
+    "-v": "only `simindex calibrate`, `diff`, `explain`, `plan`, `stats` and `tune` have --verbose",
+    "--verbose": "only `simindex calibrate`, `diff`, `explain`, `plan`, `stats` and `tune` have it",
 }
 
 _INDEX_FIRST = "the index is the first argument, as in `simindex build INDEX INPUT`"

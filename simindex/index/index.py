@@ -13,7 +13,7 @@ call follows new commits by itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from simindex.advising.asked import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
-from simindex.errors import InvalidOption
+from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.arrivals import Arrivals
 from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
@@ -45,8 +46,10 @@ if TYPE_CHECKING:
     from simindex.planning.machine import Machine
     from simindex.query.answerer import Answerer
     from simindex.query.explanation import Explanation, TopExplanation
+    from simindex.records.advice import Advice, CalibrationReport
     from simindex.records.clusters import Clusters
     from simindex.records.matches import Match, Matches, TopMatches
+    from simindex.records.pair_explanation import PairExplanation
     from simindex.records.pairs import Pairs
     from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
     from simindex.simhash.recipe import Recipe
@@ -226,6 +229,55 @@ class Index:
         """
         found = document(self._handle, name)
         return default if found is None else found
+
+    @typed
+    def explain_pair(
+        self,
+        a: str | bytes | None = None,
+        b: str | bytes | None = None,
+        *,
+        ids: Any = None,
+        keys: Any = None,
+        h: int | None = None,
+    ) -> PairExplanation:
+        """Tells why two documents match or not.
+
+        Parameters
+        ----------
+        a, b : str or bytes, optional
+            Their texts, where they are at hand. A document without a text is looked up by its name.
+        ids, keys : two of them, optional
+            The names of both documents, such as ``keys=("a.html", "b.html")``; None for one that
+            is given as a text alone.
+        h : int, optional
+            The radius. Default: `Index.h`.
+
+        Returns
+        -------
+        PairExplanation
+            Distance, estimated similarity and flipped bits. With both texts also features with
+            weights, exact cosine, Jaccard resemblance, and the words that differ.
+
+        Raises
+        ------
+        InvalidOption
+            If a document has neither text nor name, or the index has no document of the name.
+        InvalidBatch
+            If a text or a name is of another type, or texts are given to an index whose rows came
+            without a recipe.
+        CorruptFile
+            If rows that are looked at are damaged.
+
+        Notes
+        -----
+        Of documents of several rows the nearest two are compared. `simindex.explain_pair` compares
+        texts without an index.
+        """
+        from simindex.index.explaining import explained_pair
+
+        self._check_open()
+        self._current()  # first: it knows the recipe of the last commit
+        return explained_pair(self._handle, (a, b), ids, keys, h=self.h if h is None else h)
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -889,6 +941,86 @@ class Index:
         found = self._answerer.audit(snapshot, question, sample=sample)
         self._changes.keep("audit", "audit", auditing.encode(found))
         return found
+
+    @typed
+    def calibrate(
+        self,
+        documents: Iterable[str | bytes],
+        *,
+        similarity: float = SIMILARITY,
+        recall: float = RECALL,
+        precision: float = PRECISION,
+        sample: int = SAMPLE,
+        seed: int = 0,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> CalibrationReport:
+        """Measures misses and strangers on a sample of your documents, and recommends a threshold.
+
+        The recommendation for the index's recipe is `own` of the report. After a writer's next
+        commit, `advice` and `stats` of every handle show it.
+
+        Parameters
+        ----------
+        documents : iterable of str or bytes
+            Texts such as those of the index. If there are more than `sample`, as many are drawn.
+        similarity : float
+            Pairs of this exact cosine and above are near-duplicates, from 0.7 to 1.
+        recall, precision : float
+            What the recommended threshold should reach.
+        sample : int
+            At most so many documents, up to 100,000. The time grows with their square.
+        seed : int
+            Of the sample, the edits and the intervals.
+        progress : function (done, all), optional
+            Called from time to time.
+
+        Returns
+        -------
+        CalibrationReport
+            Tables of rates, and what is recommended.
+
+        Raises
+        ------
+        InvalidOption
+            If an option is out of range.
+        InvalidBatch
+            If a text is neither str nor UTF-8, fewer than two texts have a fingerprint, or the
+            index's rows came without a recipe.
+
+        Notes
+        -----
+        As `simindex.calibrate`, by the recipe of the index.
+        """
+        from simindex.advising import stored
+        from simindex.advising.calibrating import calibrate
+
+        self._changes.check_may_keep()
+        self._current()  # first: it knows the recipe of the last commit
+        recipe = self._handle.recipe_of_texts()
+        if recipe is None:
+            raise InvalidBatch(
+                "this index has no recipe that turns texts into fingerprints",
+                remedy="build it from texts, or call simindex.calibrate with a recipe",
+            )
+        found = calibrate(
+            documents, recipe=recipe, similarity=similarity, recall=recall, precision=precision,
+            sample=sample, seed=seed, threads=threads, progress=progress,
+        )
+        if found.own is not None:
+            self._changes.keep("calibrate", stored.VALUE, stored.encode(found.own))
+        return found
+
+    @property
+    @typed
+    def advice(self) -> Advice | None:
+        """What `calibrate` recommended last, and a writer committed; None before. Its `arguments`
+        are those of `query`: ``index.query(texts, **index.advice.arguments)``."""
+        from simindex.advising.stored import stored_advice
+
+        self._check_open()
+        self._current()
+        return stored_advice(self._handle.view.catalog)
 
     # -- changes -----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simindex.advising.stored import stored_advice
 from simindex.arrays import I64, U64
 from simindex.bits.distinct import distinct
 from simindex.bits.hamming import to_hex
@@ -81,6 +82,7 @@ def gather(handle: Handle, snapshot: Snapshot, *, skew: bool) -> IndexStats:
         skew=hottest(snapshot.tables) if skew else None,
         compaction=answerer.compaction(snapshot, live, h=handle.radius(None, recipe)),
         audit=answerer.last_audit(snapshot),
+        advice=stored_advice(handle.view.catalog),
         spot_checks=answerer.spot_checks.measured(),
         flips_from=answerer.plans.sources,
         sketch_bits=options.sketch_bits,

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from simindex.records.advice import Advice
+
 Progress = Callable[[int, int], None]
 """A function that is called with the amount done and the total."""
 
@@ -239,6 +241,8 @@ class IndexStats:
     segments."""
     audit: Audit | None = None
     """The last recall that this handle measured, or that a writer committed."""
+    advice: Advice | None = None
+    """What `Index.calibrate` recommended last, and a writer committed."""
     spot_checks: list[SpotCheck] = field(default_factory=list)
     """The recall of this handle's own queries, for each h, recall and `first` of theirs."""
     flips_from: dict[int, str] = field(default_factory=dict)

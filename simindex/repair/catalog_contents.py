@@ -38,6 +38,7 @@ VALUES = {
     "origin": "the folder that names of files start from: the next `simindex build --append` "
     "stores the one that it is started in",
     "audit": "the last measured recall: `simindex tune --audit` measures it again",
+    "advice": "what `simindex calibrate` recommends: run it again",
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from simindex.advising import stored
 from simindex.errors import (
     CorruptFile,
     IndexNotFound,
@@ -317,6 +318,8 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
             ancestry.decode(payload)
         elif name == "audit":
             audit.decode(payload)
+        elif name == stored.VALUE:
+            stored.decode(payload)
         elif name == "options":
             stored_options(payload)
     except (SimindexError, ValueError) as error:

@@ -25,7 +25,7 @@ Run = Callable[..., Any]
          "> FILE at the end of the command"),
         ("build k.jsonl -o i.sim", "No such option '-o': the index is the first argument"),
         ("build i.sim k.jsonl --threads 2", "set the environment variable SIMINDEX_THREADS"),
-        ("build i.sim k.jsonl --verbose", "No such option '--verbose': only `simindex explain`"),
+        ("build i.sim k.jsonl --verbose", "No such option '--verbose': only `simindex calibrate`"),
         ("build i.sim docs -r", "folders are read with all their subfolders"),
         ("build i.sim k.jsonl --apend", "'--append'"),
     ],

@@ -59,6 +59,8 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
         "top": lambda: index.top(FIRST[:2], k=1),
         "contains": lambda: index.contains(ids=[1]),
         "get": lambda: index.get(1),
+        "advice": lambda: index.advice,
+        "explain_pair": lambda: index.explain_pair(ids=(1, 2)),
         "pairs": lambda: list(index.pairs()),
         "clusters": lambda: index.clusters(),
         "explain": lambda: index.explain(FIRST[:1]),

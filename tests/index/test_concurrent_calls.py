@@ -232,9 +232,17 @@ def get(of: Caller) -> bool:
     return 1 in of.index and found is not None and len(found) == 1
 
 
+def explain_pair(of: Caller) -> bool:
+    """Row i and row OLD + i differ in one bit."""
+    one = int(of.rng.integers(NEAR))
+    found = of.index.explain_pair(ids=(one, OLD + one))
+    return found.distance == 1 and found.match and found.features is None
+
+
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
     query, query_stream, query_some, query_first, gate, top, top_auto, explain, explain_top,
-    pairs, clusters, rows, length, contains, get, stats, metrics, check, backup, audit, tune,
+    pairs, clusters, rows, length, contains, get, explain_pair, stats, metrics, check, backup,
+    audit, tune,
     refresh, generation, looks,
 )
 

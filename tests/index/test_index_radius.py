@@ -53,6 +53,7 @@ CALLS: dict[str, Callable[[Index, dict[str, int], U64], Any]] = {
     "gate": lambda index, h, _: listed(
         index.gate(spread(), limit=None, **h).matches
     ),
+    "explain_pair": lambda index, h, _: index.explain_pair(ids=(0, 1), **h).h,
     "explain": lambda index, h, _: index.explain(spread(), **h).h,
     "pairs": lambda index, h, _: [pair for part in index.pairs(**h) for pair in listed(part)],
     "clusters": lambda index, h, _: listed(index.clusters(mode="star", **h)),

@@ -473,3 +473,34 @@ def test_one_command_writes_the_tables_of_slice_lists(tmp_path: Path) -> None:
     assert report.count("| 16 | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 | 10.00 |") == 2
     assert finished.stderr.count("the package finds the same") == 2
     assert "the paper, Table 1" in (tmp_path / "out" / "issl.svg").read_text()
+
+
+def test_halves_of_a_collection_have_no_document_or_page_in_common() -> None:
+    from reproduce.calibration import halves
+
+    found = [(f"text {place}", f"page {place // 5}") for place in range(400)]
+    for by, key in (("document", 0), ("page", 1)):
+        parts = halves(found, by, 3)
+        assert sum(map(len, parts)) == 400 and 100 < len(parts[0]) < 300
+        page_of = dict(found)
+        names = [{text if key == 0 else page_of[text] for text in part} for part in parts]
+        assert not names[0] & names[1]
+
+
+@pytest.mark.slow
+def test_misses_are_those_of_an_index_that_is_asked() -> None:
+    """A radius of 0 misses what is not equal; one of all bits misses nothing."""
+    from dataclasses import replace
+
+    from reproduce.calibration import measured
+
+    import simindex
+
+    texts = [f"{'a b c d e f g h i j k l m n ' * 3} {place % 7} and {place % 7}" for place in
+             range(30)]
+    recipe = simindex.Recipe(ngram=1, weighting="tf")
+    own = simindex.calibrate(texts, recipe=recipe).own
+    assert own is not None
+    of_none, _, pairs = measured(texts, recipe, replace(own, h=0))
+    of_all, strangers, _ = measured(texts, recipe, replace(own, h=64))
+    assert pairs > 100 and of_none > 0 and (of_all, strangers) == (0, 0)

@@ -39,6 +39,7 @@ OPTIONS = (["--help"], ["--version"], ["query", "--help"])
 CALLS: dict[str, list[str]] = {
     "backup": ["i.sim", "new.sim"],
     "build": ["new.sim", "texts.jsonl"],
+    "calibrate": ["i.sim", "texts.jsonl"],
     "check": ["i.sim"],
     "clusters": ["i.sim"],
     "compact": ["i.sim"],
@@ -46,6 +47,7 @@ CALLS: dict[str, list[str]] = {
     "dedup": ["texts.jsonl"],
     "delete": ["i.sim", "--key", "nobody"],
     "demo": ["--path", "modules"],
+    "diff": ["--text", "one two three", "one two four"],
     "expire": ["timed.sim", "--older-than", "30d"],
     "explain": ["i.sim", "--text", "one two three"],
     "export": ["i.sim"],

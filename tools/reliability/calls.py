@@ -122,6 +122,9 @@ SIMILARITY, RADIUS, KEPT = 0.98, 6, 8
 """A similarity, the radius within which 0.85 of such pairs are, and the distance of sketches of 128
 bits that it keeps."""
 
+TEXTS = [f"one two three four five six seven {number // 2}" for number in range(10)]
+"""Of which some are near to each other."""
+
 LOCATED = ("open", "repair")
 """Functions that get the path of the specimen."""
 
@@ -405,6 +408,13 @@ def _questions() -> Iterator[Call]:
     yield Call("get", {"name": 1}, mode="r", answer=got(1))
     yield Call("get", {"name": 6, "default": "none"}, mode="r", answer=got(6))
     yield Call("get", {"name": "key1"}, on="keyed", mode="r", answer=got("key1"))
+    yield Call("calibrate", {"documents": TEXTS, "similarity": 0.7, "recall": 0.9,
+                             "precision": 0.5, "sample": 8, "seed": 1, "threads": 1,
+                             "progress": progress}, on="empty", mode="r")
+    yield Call("advice", mode="r")
+    yield Call("explain_pair", {"ids": [1, 2], "h": 3}, mode="r")
+    yield Call("explain_pair", {"keys": ["key1", "key2"]}, on="keyed", mode="r")
+    yield Call("explain_pair", {"a": "one two", "b": "one three"}, on="empty", mode="r")
     yield Call("rows", mode="r", answer=listed)
     yield Call("rows", {"chunk_rows": 3}, on="keyed", mode="r", answer=listed)
     yield Call("__len__", mode="r", answer=counted)
@@ -681,6 +691,11 @@ def _functions() -> Iterator[Call]:
     yield Call("find_all", {"fingerprints": MEMORY, "blocks": 5}, mode="", answer=pairs)
     yield Call("find_all", {"fingerprints": MEMORY, "similarity": RESEMBLANCE,
                             "measure": "jaccard", "recall": 0.85}, mode="")
+    yield Call("calibrate", {"documents": TEXTS, "recipe": None, "others": [], "similarity": 0.7,
+                             "recall": 0.9, "precision": 0.5, "sample": 8, "seed": 1, "threads": 1,
+                             "progress": progress}, mode="")
+    yield Call("explain_pair", {"a": "one two", "b": b"one three", "recipe": None, "h": 3,
+                                "names": ("a", 7)}, mode="")
     for collapse in (False, True):
         yield Call("find_all", {"fingerprints": MEMORY, "collapse_equal": collapse}, mode="",
                    answer=any_answer if collapse else pairs)

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 import simindex
 from simindex.cli.account import met
+from simindex.cli.advised import asked_nearness, calibrated_option
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
@@ -193,13 +194,13 @@ That is None without --top. Options of the command that contradict it are a wron
 @distance_option
 @similarity_option
 @measure_option
+@calibrated_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    others: tuple[str, ...], h: int | None, similarity: float | None, measure: str, recall: float,
-    first: bool, limit: int | None,
-    listed: str | None, method: str, memory: int | None, memory_limit: int | None,
-    threads: int | None, nearest: dict[str, Any] | None, reading: Reading, results: Results,
-    as_json: bool, quiet: bool,
+    others: tuple[str, ...], h: int | None, similarity: float | None, measure: str,
+    calibrated: bool, recall: float, first: bool, limit: int | None, listed: str | None,
+    method: str, memory: int | None, memory_limit: int | None, threads: int | None,
+    nearest: dict[str, Any] | None, reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
 
@@ -229,17 +230,18 @@ def query(
     measured: list[SpotCheck] = []
     without = Unmatched(FEW if nearest is None and not (quiet or listed) else 0)
     with simindex.open(index_path, "r") as index:
-        if similarity is None:
-            h = index.h if h is None else h
+        near = asked_nearness(
+            index, index_path, h, similarity, measure, recall, calibrated=calibrated
+        )
+        h, similarity = near.h, near.similarity
         asking = Asking(index, index_path, reading, intake, inputs, texts, fingerprints, others)
         asking.check()
         ask: Ask = (
             partial(nearest_in_parts, partial(index.top, **nearest, threads=threads), nearest["k"])
             if nearest else
             partial(near_in_parts, partial(
-                index.query_stream, h=h, similarity=similarity, measure=measure,
-                first=first or listed is not None, limit=limit, recall=recall, method=method,
-                memory=memory, threads=threads,
+                index.query_stream, **near.arguments, first=first or listed is not None,
+                limit=limit, method=method, memory=memory, threads=threads,
             ))
         )
         answered = answers_of(asking.batches(), ask, index.options.bits, memory_limit)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
+from simindex.cli.advised import advised
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
@@ -82,6 +83,8 @@ def _of_users(held: IndexStats) -> dict[str, str]:
         table["files"] = gain
     if held.audit is not None:
         table["recall"] = audited(held.audit)
+    if held.advice is not None:
+        table["advice"] = advised(held.advice)
     return table
 
 
@@ -121,6 +124,8 @@ def _of_the_engine(held: IndexStats) -> dict[str, str]:
         table["compaction"] = gain
     if held.audit is not None:
         table["audit"] = audited(held.audit, verbose=True)
+    if held.advice is not None:
+        table["advice"] = advised(held.advice)
     return table
 
 

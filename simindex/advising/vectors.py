@@ -1,0 +1,124 @@
+"""Exact cosines of the features of many texts, by the weights of a recipe.
+
+    texts -> hashes, counts -> weights    as the kernels weigh them    columns, weights, starts
+    one text i: dense row of its weights; gathered at the columns of its partners j, and added up
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simindex.arrays import F64, I64
+from simindex.simhash.weighting import (
+    STEP_BITS,
+    STEPS_PER_UNIT,
+    WEIGHTINGS,
+    idf_shift,
+    sublinear_steps,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simindex.arrays import U32, U64
+    from simindex.simhash.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Weights of the features of texts: those of text i are starts[i] to starts[i + 1]."""
+
+    columns: I64
+    weights: F64
+    starts: I64
+    width: int
+
+    @property
+    def norms(self) -> F64:
+        """Lengths, float64 (n,)."""
+        return np.sqrt(_sums(self.weights**2, self.starts[:-1], self.starts[1:]))
+
+    def cosines(self, a: Any, b: Any) -> F64:
+        """Of pairs of texts, float64 (pairs,); 0 where a text has no features."""
+        order = np.argsort(a, kind="stable")
+        found = np.zeros(len(order))
+        norms, dense = self.norms, np.zeros(self.width)
+        ends = np.flatnonzero(np.diff(a[order], append=-1)) + 1
+        first = 0
+        for end in ends.tolist():
+            places = order[first:end]
+            first = end
+            mine = slice(self.starts[a[places[0]]], self.starts[a[places[0]] + 1])
+            dense[self.columns[mine]] = self.weights[mine]
+            partners = b[places]
+            lengths = self.starts[partners + 1] - self.starts[partners]
+            ends_of = np.cumsum(lengths)
+            at = np.arange(int(lengths.sum())) + np.repeat(
+                self.starts[partners] - (ends_of - lengths), lengths
+            )
+            products = dense[self.columns[at]] * self.weights[at]
+            found[places] = _sums(products, ends_of - lengths, ends_of)
+            dense[self.columns[mine]] = 0
+        length = norms[a] * norms[b]
+        cosines: F64 = np.divide(found, length, out=np.zeros(len(found)), where=length > 0)
+        return np.minimum(cosines, 1.0)
+
+
+def _sums(values: F64, starts: I64, ends: I64) -> F64:
+    """Of each run of values."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    sums: F64 = total[ends] - total[starts]
+    return sums
+
+
+def vectors_of(recipe: Recipe, texts: Sequence[str]) -> Vectors:
+    """The weights that `recipe.batch` adds up, of each text."""
+    reader = recipe._reader
+    if not reader.plain:
+        return _listed(recipe, texts)
+    hashes, counts, starts, _ = reader._kernel.features(list(texts))
+    weights = _weights(recipe, hashes, counts, starts)
+    distinct, columns = np.unique(hashes, return_inverse=True)
+    return Vectors(columns.astype(np.int64), weights, starts.astype(np.int64), len(distinct))
+
+
+def _weights(recipe: Recipe, hashes: U64, counts: U32, starts: I64) -> F64:
+    """As `weighting.anatomy` weighs one text."""
+    counting = WEIGHTINGS[recipe.weighting].counting
+    steps = np.full(len(hashes), STEPS_PER_UNIT, np.int64)
+    if recipe.idf is not None and len(recipe.idf):
+        table = recipe.idf
+        rows = np.searchsorted(table.hashes, hashes).clip(max=len(table) - 1)
+        known = table.hashes[rows] == hashes
+        steps = np.where(known, table.steps[rows], table.unseen).astype(np.int64)
+    if counting == "balanced":
+        for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            own = steps[first:end]
+            shift = idf_shift(np.repeat(own, counts[first:end]).tolist())
+            if shift:
+                steps[first:end] = own - np.minimum(shift, np.maximum(0, own - STEPS_PER_UNIT))
+    if counting == "sublinear":
+        table_of = sublinear_steps()
+        factors = table_of[np.minimum(counts, len(table_of) - 1)].astype(np.int64)
+        steps = (steps * factors + STEPS_PER_UNIT // 2) >> STEP_BITS
+    elif counting != "once":
+        steps = steps * counts
+    return steps / STEPS_PER_UNIT
+
+
+def _listed(recipe: Recipe, texts: Sequence[str]) -> Vectors:
+    """With a tokenizer, stop words or stems: by the features as text, in Python."""
+    columns: dict[str, int] = {}
+    of_text = [recipe.features(text) for text in texts]
+    places = [
+        columns.setdefault(one.feature, len(columns)) for some in of_text for one in some
+    ]
+    weights = [one.weight for some in of_text for one in some]
+    starts = np.concatenate([[0], np.cumsum([len(some) for some in of_text])])
+    return Vectors(
+        np.array(places, np.int64), np.array(weights, np.float64), starts.astype(np.int64),
+        len(columns),
+    )

@@ -1,0 +1,89 @@
+"""What `simindex calibrate` recommended: in words, and as what `--calibrated` asks by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import simindex
+from simindex.cli.choices import Option
+from simindex.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from simindex.records.advice import Advice
+
+calibrated_option: Option = click.option(
+    "--calibrated", is_flag=True,
+    help="Use the threshold that `simindex calibrate` recommended for INDEX, in place of "
+    "--distance.",
+)
+
+
+def threshold_of(advice: Advice) -> str:
+    """The threshold in a few words."""
+    if advice.ask_similarity is None:
+        return f"within {advice.h} bits"
+    return (
+        f"similarity {advice.ask_similarity:g}, candidates within {advice.h} bits, kept by "
+        f"{advice.sketch_bits} bits of sketch"
+    )
+
+
+def advised(advice: Advice) -> str:
+    """A recommendation, and what it is expected to do."""
+    not_reached = "" if advice.reached else (
+        f"; recall {advice.recall:g} and precision {advice.precision:g} are not reached together"
+    )
+    return (
+        f"{threshold_of(advice)}: of pairs at cosine {advice.similarity:g} and above "
+        f"{percent(advice.misses)} are missed ({percent(advice.misses_low)} to "
+        f"{percent(advice.misses_high)}), of matches {percent(advice.strangers)} are below it "
+        f"({percent(advice.strangers_low)} to {percent(advice.strangers_high)}), by "
+        f"{advice.documents:,} documents{not_reached}"
+    )
+
+
+def percent(share: float | None) -> str:
+    """A share, with one digit after the point."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """What counts as a match: the arguments of a query, and the radius that is told."""
+
+    arguments: dict[str, Any]
+    h: int | None
+    """None with a similarity that the caller gave."""
+
+    @property
+    def similarity(self) -> float | None:
+        """The similarity that is asked for, if one is."""
+        found: float | None = self.arguments.get("similarity")
+        return found
+
+
+def asked_nearness(
+    index: simindex.Index, path: str, h: int | None, similarity: float | None, measure: str,
+    recall: float, *, calibrated: bool,
+) -> Nearness:
+    """By a radius or a similarity, or as the index's recommendation says."""
+    if not calibrated:
+        if similarity is None:
+            h = index.h if h is None else h
+        asked = {"h": h, "similarity": similarity, "measure": measure, "recall": recall}
+        return Nearness(asked, h)
+    if h is not None or similarity is not None or recall != 1.0:
+        raise click.UsageError(
+            "--calibrated decides these: leave out --distance, --similarity and --recall"
+        )
+    advice = index.advice
+    if advice is None:
+        raise InvalidOption(
+            f"{path} has no recommendation",
+            remedy=f"make one with `simindex calibrate {path} INPUT`, or leave out --calibrated",
+            option="calibrated", path=path,
+        )
+    return Nearness(advice.arguments, advice.h)

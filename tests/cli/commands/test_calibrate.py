@@ -1,0 +1,81 @@
+"""`simindex calibrate`, and `--calibrated`, which asks as it recommends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import simindex
+
+Run = Callable[..., Any]
+
+
+def pages(count: int) -> list[dict[str, str]]:
+    random = np.random.default_rng(1)
+    made = []
+    for place in range(count):
+        words = [f"w{number}" for number in random.integers(0, 900, 120)]
+        for copy in "ab":
+            made.append({"id": f"{place}{copy}", "text": " ".join(words)})
+            for at in random.integers(0, 120, place % 9):
+                words[at] = f"w{random.integers(0, 900)}"
+    return made
+
+
+@pytest.fixture
+def built(run: Run, write_jsonl: Callable[..., Path]) -> str:
+    run("build", "i.sim", write_jsonl("a.jsonl", pages(60)), "-q")
+    return "i.sim"
+
+
+@pytest.mark.slow
+def test_a_recommendation_is_stored_shown_and_used(run: Run, built: str) -> None:
+    missing = run("query", built, "a.jsonl", "--calibrated", code=2).stderr
+    assert "simindex calibrate i.sim INPUT" in missing
+    dry = run("calibrate", built, "a.jsonl", "--dry-run")
+    assert "recommended  within" in dry.stdout and "stored" not in dry.stderr
+    assert "advice" not in run("stats", built).stdout
+    told = run("calibrate", built, "a.jsonl")
+    assert told.stdout == dry.stdout and "and stored in i.sim" in told.stderr
+    with simindex.open(built) as index:
+        advice = index.advice
+    assert advice is not None
+    assert f"within {advice.h} bits: of pairs at cosine 0.9" in run("stats", built).stdout
+    by_advice = run("query", built, "a.jsonl", "--calibrated")
+    assert by_advice.stdout == run("query", built, "a.jsonl", "-d", advice.h).stdout
+    assert f"within {advice.h} bits" in by_advice.stderr
+    both = run("query", built, "a.jsonl", "--calibrated", "-d", 3, code=2).stderr
+    assert "leave out --distance" in both
+    as_json = json.loads(run("calibrate", built, "a.jsonl", "--output", "jsonl").stdout)
+    assert as_json["own"]["h"] == advice.h and as_json["pairs"] and as_json["edits"]
+    assert len(run("calibrate", built, "a.jsonl", "-v").stdout) > len(told.stdout)
+
+
+@pytest.mark.slow
+def test_files_that_keys_name_are_read_again(
+    run: Run, tmp_path: Path, built: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pages").mkdir()
+    for page in pages(40):
+        (tmp_path / "pages" / f"{page['id']}.txt").write_text(page["text"])
+    run("build", "files.sim", "pages", "-q")
+    assert "measured on 80 documents" in run("calibrate", "files.sim").stderr
+
+
+def test_without_documents_it_says_what_to_do(run: Run, built: str) -> None:
+    assert "its keys name no files" in run("calibrate", built, code=2).stderr
+
+
+def test_documents_without_similar_pairs_have_none(
+    run: Run, built: str, write_jsonl: Callable[..., Path]
+) -> None:
+    lone = write_jsonl("lone.jsonl", [{"text": f"a{n} b{n} c{n}"} for n in range(9)])
+    assert "nothing is recommended" in run("calibrate", built, lone, code=1).stderr
+    few = write_jsonl("few.jsonl", [{"text": "one two"}, {"text": "!"}])
+    assert "1 of 2 documents has a fingerprint" in run("calibrate", built, few, code=2).stderr
