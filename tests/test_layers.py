@@ -57,14 +57,15 @@ LAYERS: tuple[str, ...] = (
     "cli",
     "cli/dedup",
     "cli/commands",
+    "cli/commands/ray",
     "cli/__init__",
     "__main__",
 )
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 EDGES = frozenset({
-    "inputs", "outputs", "integrations", "cli", "cli/dedup", "cli/commands", "cli/__init__",
-    "__main__",
+    "inputs", "outputs", "integrations", "cli", "cli/dedup", "cli/commands", "cli/commands/ray",
+    "cli/__init__", "__main__",
 })
 """Where files are written that are not part of an index."""
 

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simindex.arrays import I64, U64
-from simindex.distributed.asking import needed, query_shard
+from simindex.distributed.asking import query_shard, question
 from simindex.distributed.building import build_shard
+from simindex.distributed.creation import Run, require_new, write_first_map
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import opened
-from simindex.distributed.shards import Run, Shards, require_new, write_first_map
+from simindex.distributed.shards import Shards
 from simindex.errors import InvalidBatch, MissingExtra, SimindexError
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 
 try:
@@ -125,10 +126,7 @@ def query(
     fit the driver. Looks at all shards first, and raises what `Shards` raises.
     """
     now = Shards(root).shard_map
-    asked = batch if isinstance(batch, Batch) else Batch(as_fingerprints(batch))
-    as_fingerprints(asked.rows, bits=now.facts.bits)
-    radius = now.h if h is None else h
-    shards = [shard for shard in now.shards if needed(shard, asked, radius)] or list(now.shards[:1])
+    asked, radius, shards = question(now, batch, h)
     with opened(shards[0]) as index:
         keyed = bool(index.options.keyed)
     sent = spark.sparkContext.broadcast(asked)
