@@ -29,6 +29,8 @@ class Sent(NamedTuple):
     """It in a message."""
     ended: Callable[[], None]
     """Is called once its result was taken, or nobody wants it any more."""
+    cancelled: bool = True
+    """Whether it is cancelled if nobody wants it any more, or is left to end."""
 
 
 def join(address: str | None = None) -> None:
@@ -109,7 +111,8 @@ def in_order(
             yield result
     finally:
         for sent in waiting:  # after an error, or if nobody wants the rest
-            ray.cancel(sent.reference)
+            if sent.cancelled:
+                ray.cancel(sent.reference)
             sent.ended()
 
 
