@@ -59,6 +59,7 @@ LAYERS: tuple[str, ...] = (
     "cli",
     "cli/dedup",
     "cli/commands",
+    "cli/commands/ray",
     "cli/__init__",
     "__main__",
 )
@@ -69,6 +70,7 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)}
 
 EDGES = frozenset({
     "inputs", "outputs", "reporting", "integrations", "cli", "cli/dedup", "cli/commands",
+    "cli/commands/ray",
     "cli/__init__", "__main__",
 })
 """Where files are written that are not part of an index."""

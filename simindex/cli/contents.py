@@ -21,7 +21,7 @@ from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, characters_of, c
 from simindex.cli.console import say
 from simindex.cli.existing import Existing, kind_of_names
 from simindex.cli.repeated_ids import RepeatedIds
-from simindex.cli.short_texts import ShortTexts
+from simindex.cli.short_texts import ShortTexts, Told
 from simindex.errors import InvalidInput
 from simindex.inputs.fingerprints import CHUNK_ROWS
 
@@ -123,6 +123,13 @@ class Texts:
         batch = self.short.batch(group)
         self.without.add(group, batch.skipped)
         return batch
+
+    def made_elsewhere(self, group: list[Document], told: Told) -> None:
+        """What `batch` notes, of a group whose batch `ShortTexts.task` made."""
+        assert self.short is not None
+        self.repeated.add(group)
+        self.short.number += told.short
+        self.without.add(group, told.skipped)
 
     def admitted(
         self, existing: Existing, index: simindex.Index, group: list[Document],

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simindex.cli.batches import Questions
+    from simindex.distributed.shards import Shards
     from simindex.records.matches import Match
 
 FEW = 5
@@ -43,7 +44,7 @@ class Unmatched:
             some = batch.take(places) if isinstance(batch, Batch) else batch[places]
             self._first.append(([names[place] for place in places.tolist()], some))
 
-    def nearest(self, index: simindex.Index) -> Iterator[tuple[str, Match]]:
+    def nearest(self, index: simindex.Index | Shards) -> Iterator[tuple[str, Match]]:
         """The names of the first ones, each with its nearest document."""
         if not 0 < len(index) <= NEAREST_ROWS:
             return
@@ -51,7 +52,7 @@ class Unmatched:
             for match in index.top(batch, k=1, method="scan"):
                 yield names[match.query], match
 
-    def remark(self, index: simindex.Index) -> str | None:
+    def remark(self, index: simindex.Index | Shards) -> str | None:
         """Why `nearest` does not have all; None if it does, or if none was asked for."""
         if not (self._held and len(index)):
             return None

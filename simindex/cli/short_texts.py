@@ -6,7 +6,9 @@ are found, but of its edits of one word more than a tenth are not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import simindex
 from simindex.cli.chunks import batch_of
@@ -24,6 +26,24 @@ LEAST_FEATURES = 10
 """Of the shortest texts that were measured."""
 
 
+class Told(NamedTuple):
+    """What there is to tell of a chunk once its batch is made."""
+
+    skipped: Any
+    """Of the texts without a fingerprint."""
+    short: int
+    """How many rows are of short texts."""
+
+
+def fingerprinted(
+    recipe: Any, least: int, chunk: list[Document]
+) -> tuple[simindex.Batch, Told]:
+    """The batch of a chunk, with the documents' keys. Texts of fewer features are short."""
+    made = batch_of(recipe, chunk, count_features=least)
+    short = 0 if made.features is None else int((made.features < least).sum())
+    return made, Told(made.skipped, short)
+
+
 class ShortTexts:
     """Makes the batches of a run, and counts the short texts among their rows."""
 
@@ -38,10 +58,13 @@ class ShortTexts:
 
     def batch(self, chunk: list[Document]) -> simindex.Batch:
         """The batch of a chunk, with the documents' keys."""
-        made = batch_of(self._recipe, chunk, count_features=self.least)
-        if made.features is not None:
-            self.number += int((made.features < self.least).sum())
+        made, told = fingerprinted(self._recipe, self.least, chunk)
+        self.number += told.short
         return made
+
+    def task(self) -> Callable[[list[Document]], tuple[simindex.Batch, Told]]:
+        """Makes batches elsewhere: it pickles. Who gets what is told adds up the short texts."""
+        return partial(fingerprinted, self._recipe, self.least)
 
     def say(self, documents: int) -> None:
         """Say how many of the documents were short, and what finds more, unless these are few."""

@@ -56,7 +56,9 @@ def schema_of_similarity(similarity: object) -> Schema:
     return {"similarity": "float64", "similarity_error": "float64"}
 
 
-def columns_of_similarity(distance: Any, bits: int, measure: str) -> dict[str, Any]:
+def columns_of_similarity(
+    distance: Any, bits: int, measure: str = "cosine"
+) -> dict[str, Any]:
     """These columns, of distances of so many bits."""
     import numpy as np
 

@@ -92,10 +92,13 @@ def merge_forests(one: Forest, other: Forest) -> Forest:
 
 
 def forest_of_shards(
-    one: Held, other: Held, h: int, *, threads: int | None = None
+    one: Held, other: Held, h: int, *, memory_limit: int | None = None,
+    threads: int | None = None,
 ) -> Forest:
     """The forest of the pairs within h of two shards, or of one; see `pair_shards`."""
-    return forest(pair_parts(one, other, h, collapse_equal=True, threads=threads))
+    return forest(pair_parts(
+        one, other, h, collapse_equal=True, memory_limit=memory_limit, threads=threads
+    ))
 
 
 def rows_of(held: Held, ids: U64) -> Rows:

@@ -36,20 +36,22 @@ def pair_tasks(shards: tuple[Shard, ...], h: int) -> list[tuple[Shard, Shard]]:
 
 
 def pair_shards(
-    one: Held, other: Held, h: int, *, collapse_equal: bool = False, threads: int | None = None
+    one: Held, other: Held, h: int, *, collapse_equal: bool = False,
+    memory_limit: int | None = None, threads: int | None = None,
 ) -> Pairs:
     """All pairs within h of a row of one shard and a row of the other, or of one shard with itself.
 
     Ordered by (a, b), in memory: `pair_parts` gives them in parts. Give the same shard twice for
     its own pairs. Errors are those of `opened` and `Index.pairs`.
     """
-    return merge_pairs(
-        pair_parts(one, other, h, collapse_equal=collapse_equal, threads=threads)
-    )
+    return merge_pairs(pair_parts(
+        one, other, h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
+    ))
 
 
 def pair_parts(
-    one: Held, other: Held, h: int, *, collapse_equal: bool = False, threads: int | None = None
+    one: Held, other: Held, h: int, *, collapse_equal: bool = False,
+    memory_limit: int | None = None, threads: int | None = None,
 ) -> Iterator[Pairs]:
     """The same in parts, so that an answer of any size takes bounded memory.
 
@@ -57,15 +59,18 @@ def pair_parts(
     """
     with opened(one) as index:
         if one is other or one == other:
-            yield from index.pairs(h=h, collapse_equal=collapse_equal, threads=threads)
+            yield from index.pairs(
+                h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
+            )
             return
+        limits = {"memory_limit": memory_limit, "threads": threads}
         with opened(other) as asked:
-            yield from _across(index, one, asked, other, h, collapse_equal, threads)
+            yield from _across(index, one, asked, other, h, collapse_equal, limits)
 
 
 def _across(
     index: Index, one: Held, asked: Index, other: Held, h: int, collapse: bool,
-    threads: int | None,
+    limits: dict[str, Any],
 ) -> Iterator[Pairs]:
     prefix = other.prefix if isinstance(other, Shard) else ""
     again, asked_again = (
@@ -81,7 +86,7 @@ def _across(
         if not len(places):
             continue
         some, ids = batch.take(places), ids[places]
-        for found in asked.query_stream(some, h=h, threads=threads):
+        for found in asked.query_stream(some, h=h, **limits):
             if asked_again is not None:
                 found = found.take(np.flatnonzero(~among(found.id, asked_again)))
             if not len(found):

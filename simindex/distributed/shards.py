@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import chain
@@ -27,10 +27,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from simindex.arrays import U64
-from simindex.checks import require_distance, require_whole
+from simindex.checks import require_whole
 from simindex.distributed import deduplication, forests, pairing, shardmap, verifying
 from simindex.distributed.adding import places_of, require_free
-from simindex.distributed.asking import needed, query_shard, top_shard
+from simindex.distributed.asking import asked_of, query_shard, question, radius_of, top_shard
 from simindex.distributed.building import (
     build_of,
     build_shard,
@@ -38,20 +38,26 @@ from simindex.distributed.building import (
     require_recipe,
     split_shard,
 )
+from simindex.distributed.creation import (
+    Run,
+    options_for,
+    parts_of,
+    require_new,
+    write_first_map,
+)
 from simindex.distributed.merging import merge_matches, merge_top
 from simindex.distributed.plan import By, ShardPlan, plan_shards
-from simindex.distributed.shard import Shard, ids_of, opened, verify_shard
-from simindex.distributed.shardmap import ShardMap, of_shards, read_map, write_map
+from simindex.distributed.shard import ids_of, opened, verify_shard
+from simindex.distributed.shardmap import ShardMap, read_map, write_map
 from simindex.errors import (
     CorruptFile,
-    IndexExists,
     IndexNotFound,
     InvalidOption,
 )
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions
 from simindex.pairs.clusters import MODES
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.batch import Batch
 from simindex.records.clusters import Clusters
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.pairs import Pairs
@@ -65,10 +71,6 @@ TRIES = 5
 WORTH_THREADS = 4096
 
 Answer = TypeVar("Answer")
-
-
-Run = Callable[..., Iterable[Any]]
-"""Runs tasks as `map` does: all of them, with results in their order."""
 
 
 class Shards:
@@ -134,13 +136,13 @@ class Shards:
         """
         root = require_new(root)
         listed = [batches] if isinstance(batches, Batch) else list(batches)
-        options = _options_for(listed, options)
+        options = options_for(listed, options)
         rows: int | U64 = sum(map(len, listed))
         if by == "prefix" and listed:
             rows = np.concatenate([batch.rows for batch in listed])
         plan = plan_shards(rows, shards, by=by, options=options)
         numbers = range(len(plan))
-        parts = [_parts(plan, number, listed) for number in numbers]
+        parts = [parts_of(plan, number, listed) for number in numbers]
         build = partial(build_shard, plan, root=root, work=None if work is None else Path(work))
         write_first_map(root, tuple(run(build, numbers, parts)), run)
         return cls(root, run=run)
@@ -148,41 +150,63 @@ class Shards:
     # -- questions ---------------------------------------------------------------------------------
 
     def query(
-        self, batch: Batch | Any, *, h: int | None = None, limit: int | None = None,
-        recall: float = 1.0, threads: int | None = None,
+        self, batch: Batch | Any, *, h: int | None = None, first: bool = False,
+        limit: int | None = None, recall: float = 1.0, method: str = "auto",
+        memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
     ) -> Matches:
         """The rows of all shards within h of each query, as `Index.query` returns them.
 
-        `batch` is a Batch or fingerprints. Only shards with a prefix near a query are asked.
+        `batch` is a Batch or fingerprints. Only shards with a prefix near a query are asked. With
+        `first` it is one match for each query that has one. `memory`, `memory_limit` and `threads`
+        are those of each task. Raises what `Index.query` raises.
         """
-        return self._current(lambda now: self._query(now, batch, h, limit, recall, threads))
+        how = {
+            "first": first, "limit": limit, "recall": recall, "method": method, "memory": memory,
+            "memory_limit": memory_limit, "threads": threads,
+        }
+        return self._current(lambda now: self._query(now, batch, h, how))
 
-    def top(self, batch: Batch | Any, k: int = 10, *, threads: int | None = None) -> TopMatches:
-        """The k rows of all shards nearest to each query, as `Index.top` returns them. Exact."""
-        return self._current(lambda now: self._top(now, batch, k, threads))
+    def top(
+        self, batch: Batch | Any, k: int = 10, *, method: str = "scan", max_error: int | str = 2,
+        rerank: int | None = None, recall: float | None = None, threads: int | None = None,
+    ) -> TopMatches:
+        """The k rows of all shards nearest to each query, as `Index.top` returns them.
+
+        Exact by default. Slice lists, ``method="issl"``, have an answer for each shard, and
+        `rerank` is that of each shard.
+        """
+        how = {
+            "method": method, "max_error": max_error, "rerank": rerank, "recall": recall,
+            "threads": threads,
+        }
+        return self._current(lambda now: self._top(now, batch, k, how))
 
     def pairs(
-        self, *, h: int | None = None, collapse_equal: bool = False, threads: int | None = None
+        self, *, h: int | None = None, collapse_equal: bool = False,
+        memory_limit: int | None = None, threads: int | None = None,
     ) -> Iterator[Pairs]:
         """All pairs of rows within h: a part for each two shards, each ordered by (a, b).
 
         With `collapse_equal` the row of the smallest id represents the equal rows of its shard.
+        `memory_limit` is that of the search of each task; its part of the answer is in memory, too.
         """
         now = self.check()
-        h = _radius(now, h)
+        h = radius_of(now, h)
         tasks = pairing.pair_tasks(now.shards, h)
         task = partial(
-            pairing.pair_shards, h=h, collapse_equal=collapse_equal, threads=threads
+            pairing.pair_shards, h=h, collapse_equal=collapse_equal, memory_limit=memory_limit,
+            threads=threads,
         )
         yield from self._run(task, [one for one, _ in tasks], [other for _, other in tasks])
 
     def clusters(
         self, *, h: int | None = None, mode: str = "star", singletons: bool = True,
-        threads: int | None = None,
+        memory_limit: int | None = None, threads: int | None = None,
     ) -> Clusters:
         """Groups near-duplicates, as `Index.clusters` does with the same `mode`.
 
         Stars take all pairs of different fingerprints into memory, about 60 bytes each.
+        `memory_limit` is that of the search of each task.
         """
         if mode not in MODES:
             raise InvalidOption(
@@ -190,13 +214,17 @@ class Shards:
                 option="mode", found=mode, expected=MODES,
             )
         now = self.check()
-        h = _radius(now, h)
+        h = radius_of(now, h)
         if mode == "star":
-            parts = self.pairs(h=h, collapse_equal=True, threads=threads)
+            parts = self.pairs(
+                h=h, collapse_equal=True, memory_limit=memory_limit, threads=threads
+            )
             grown = forests.forest_of_stars(parts)
         else:
             tasks = pairing.pair_tasks(now.shards, h)
-            task = partial(forests.forest_of_shards, h=h, threads=threads)
+            task = partial(
+                forests.forest_of_shards, h=h, memory_limit=memory_limit, threads=threads
+            )
             grown = reduce(
                 forests.merge_forests,
                 self._run(task, [one for one, _ in tasks], [other for _, other in tasks]),
@@ -209,14 +237,17 @@ class Shards:
         return forests.merge_labels(labels, singletons=singletons, mode=mode)
 
     def losers(
-        self, *, h: int | None = None, threads: int | None = None
+        self, *, h: int | None = None, memory_limit: int | None = None,
+        threads: int | None = None,
     ) -> deduplication.Losers:
         """The rows to drop so that no two rows within h are left; the smaller id stays.
 
         Each with the nearest row that stays, which has a smaller id. It is what `simindex dedup`
         decides of documents in the order of their ids.
         """
-        return deduplication.losers(self.pairs(h=h, collapse_equal=True, threads=threads))
+        return deduplication.losers(self.pairs(
+            h=h, collapse_equal=True, memory_limit=memory_limit, threads=threads
+        ))
 
     # -- changes -----------------------------------------------------------------------------------
 
@@ -246,12 +277,12 @@ class Shards:
         started = time.perf_counter()
         now = self.check()
         given = self._fitting(now, batch)
-        h = _radius(now, h)
+        h = radius_of(now, h)
         workers = thread_count(threads, len(given), worth=WORTH_THREADS)
         inside = ingestion.within(
             given.rows, h, first=False, threads=workers, limit_bytes=answer_bytes()
         )
-        stored = self._query(now, given, h, None, 1.0, threads)
+        stored = self._query(now, given, h, {"threads": threads})
         ids = self._append(now, given)
         return ingestion.joined(stored, inside, ids, given.keys, first=False, started=started)
 
@@ -324,21 +355,17 @@ class Shards:
         raise AssertionError
 
     def _query(
-        self, now: ShardMap, batch: Batch | Any, h: int | None, limit: int | None,
-        recall: float, threads: int | None,
+        self, now: ShardMap, batch: Batch | Any, h: int | None, how: dict[str, Any]
     ) -> Matches:
-        h = _radius(now, h)
-        asked = _asked(now, batch)
-        shards = [shard for shard in now.shards if needed(shard, asked, h)] or now.shards[:1]
-        task = partial(
-            query_shard, batch=asked, h=h, limit=limit, recall=recall, threads=threads
-        )
-        return merge_matches(self._run(task, shards), len(asked), limit=limit)
+        asked = question(now, batch, h)
+        task = partial(query_shard, batch=asked.batch, h=asked.h, **how)
+        limit = 1 if how.get("first") else how.get("limit")
+        return merge_matches(self._run(task, asked.shards), len(asked.batch), limit=limit)
 
     def _top(
-        self, now: ShardMap, batch: Batch | Any, k: int, threads: int | None
+        self, now: ShardMap, batch: Batch | Any, k: int, how: dict[str, Any]
     ) -> TopMatches:
-        asked = _asked(now, batch)
+        asked = asked_of(now, batch)
         require_whole(k, "k", 1)
         if k > now.rows and len(asked):
             raise InvalidOption(
@@ -346,12 +373,12 @@ class Shards:
                 remedy=f"give at most {now.rows}" if now.rows else "append rows first",
                 option="k", found=k, expected=now.rows,
             )
-        task = partial(top_shard, batch=asked, k=k, threads=threads)
+        task = partial(top_shard, batch=asked, k=k, **how)
         return merge_top(self._run(task, now.shards), k)
 
     def _fitting(self, now: ShardMap, given: Batch | Any) -> Batch:
         """The batch with names, which are not yet in any shard, before anything is written."""
-        batch = _asked(now, given)
+        batch = asked_of(now, given)
         with opened(now.shards[0]) as index:
             options = index.options
             require_recipe(batch, index.recipe)
@@ -373,71 +400,3 @@ class Shards:
             write_map(now.replaced(new))
         with opened(now.shards[0]) as index:
             return ids_of(batch, index.options.key_secret)
-
-
-def require_new(root: str | os.PathLike[str]) -> Path:
-    """The absolute path of a folder. Raises IndexExists if there is a shard map in it."""
-    root = Path(root).absolute()
-    if (root / shardmap.MAP).exists():
-        raise IndexExists(
-            f"{root} is a collection of shards already",
-            remedy="name another folder, or append to it", path=str(root),
-        )
-    return root
-
-
-def write_first_map(root: Path, made: tuple[Shard, ...], run: Run) -> None:
-    """The map of shards that were built. Raises InvalidOption if two of them share an id."""
-    _require_unique(made, run)
-    with opened(made[0]) as index:
-        h = index.h
-    write_map(of_shards(root, made, h=h))
-
-
-def _asked(now: ShardMap, batch: Batch | Any) -> Batch:
-    given = batch if isinstance(batch, Batch) else Batch(as_fingerprints(batch))
-    as_fingerprints(given.rows, bits=now.facts.bits)
-    return given
-
-
-def _radius(now: ShardMap, h: int | None) -> int:
-    h = now.h if h is None else h
-    require_distance(h, now.facts.bits)
-    return h
-
-
-def _options_for(batches: list[Batch], options: IndexOptions | None) -> IndexOptions:
-    """Those of all shards of some batches: with their recipe, width and kind of names."""
-    first = batches[0] if batches else None
-    if options is None:
-        options = IndexOptions(bits=64 if first is None else first.bits)
-    if first is None:
-        return options
-    if options.recipe is None and first.recipe is not None:
-        options = replace(options, recipe=first.recipe)
-    if options.keys is None and first.keys is not None:
-        kind: Any = "bytes" if first.keys and isinstance(first.keys[0], bytes) else "str"
-        options = replace(options, keys=kind)
-    return options
-
-
-def _parts(plan: ShardPlan, number: int, batches: list[Batch]) -> list[Batch]:
-    parts, row = [], 0
-    for batch in batches:
-        part = plan.part(number, batch, row)
-        row += len(batch)
-        if len(part):
-            parts.append(part)
-    return parts
-
-
-def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:
-    pairs = verifying.overlapping(shards)
-    shared = run(verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs])
-    for (one, other), ids in zip(pairs, shared, strict=True):
-        if len(ids):
-            raise InvalidOption(
-                f"{one.said} and {other.said} both have the id {ids[0]}",
-                remedy="an id names one row of all shards: give each row an id or key of its own",
-                found=int(ids[0]), shard=one.number,
-            )

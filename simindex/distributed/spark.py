@@ -13,6 +13,7 @@ that its rows decide, so that the second one finds it there.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simindex.arrays import I64, U64
-from simindex.distributed.asking import needed, query_shard
+from simindex.distributed.asking import query_shard, question
 from simindex.distributed.building import build_shard
+from simindex.distributed.creation import Run, require_new, write_first_map
+from simindex.distributed.java import require_java
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import opened
-from simindex.distributed.shards import Run, Shards, require_new, write_first_map
+from simindex.distributed.shards import Shards
 from simindex.errors import InvalidBatch, MissingExtra, SimindexError
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 
 try:
@@ -45,6 +48,26 @@ FINGERPRINT, SHARD = "fingerprint", "shard"
 
 Batches = Iterator[Any]
 """Arrow record batches, as `mapInArrow` gives and takes them."""
+
+
+def local_session(cores: int = 2, **settings: Any) -> SparkSession:
+    """A session of Spark on this machine alone, without its web pages; or the one that runs.
+
+    `settings` are those of Spark, with ``_`` for ``.``: ``spark_driver_memory="4g"``. A failed task
+    is run again up to three times. Raises MissingExtra if there is no Java 17.
+    """
+    require_java()
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(f"local[{cores},4]")
+    chosen = {
+        "spark_ui_enabled": "false", "spark_driver_bindAddress": "127.0.0.1",
+        "spark_driver_host": "127.0.0.1", **settings,
+    }
+    for name, value in chosen.items():
+        builder = builder.config(name.replace("_", "."), value)
+    return builder.getOrCreate()
 
 
 def with_fingerprints(frame: DataFrame, recipe: Recipe, *, text: str = "text") -> DataFrame:
@@ -125,10 +148,7 @@ def query(
     fit the driver. Looks at all shards first, and raises what `Shards` raises.
     """
     now = Shards(root).shard_map
-    asked = batch if isinstance(batch, Batch) else Batch(as_fingerprints(batch))
-    as_fingerprints(asked.rows, bits=now.facts.bits)
-    radius = now.h if h is None else h
-    shards = [shard for shard in now.shards if needed(shard, asked, radius)] or list(now.shards[:1])
+    asked, radius, shards = question(now, batch, h)
     with opened(shards[0]) as index:
         keyed = bool(index.options.keyed)
     sent = spark.sparkContext.broadcast(asked)
@@ -173,10 +193,11 @@ def tasks(spark: SparkSession) -> Run:
         listed = list(zip(*values, strict=True))
         if not listed:
             return []
-        sent = spark.sparkContext.broadcast((function, listed))
+        # As bytes: a broadcast value itself cannot be a function of a script or a notebook.
+        sent = spark.sparkContext.broadcast(_SERIALIZER.dumps((function, listed)))
 
         def called(number: int) -> Any:
-            function, listed = sent.value
+            function, listed = _SERIALIZER.loads(sent.value)
             return _outcome(number, function, *listed[number])
 
         frame = _each(spark, len(listed)).mapInArrow(partial(_answers, called), _OUTCOME)

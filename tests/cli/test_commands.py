@@ -18,7 +18,9 @@ Run = Callable[..., Any]
 
 
 def test_every_module_of_the_folder_is_listed_and_gives_the_command_of_its_name() -> None:
-    modules = {path.stem for path in Path(commands.__path__[0]).glob("[a-z]*.py")}
+    folder = Path(commands.__path__[0])
+    modules = {path.stem for path in folder.glob("[a-z]*.py")}
+    modules |= {path.parent.name for path in folder.glob("[a-z]*/__init__.py")}
     assert modules == set(program.every_command())
     for name, command in program.every_command().items():
         assert command is getattr(getattr(commands, name), name)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,24 +10,31 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from sharded import SHARDS, answers, families, local_index
+from sharded import SHARDS, answer, answers, families, local_index
 
 import simindex
-from simindex.distributed import plan_shards
-from simindex.errors import IndexExists, IndexNotFound, InvalidBatch, InvalidOption
+from simindex.distributed import Shards, build_shard, of_shards, plan_shards, write_map
+from simindex.distributed.java import require_java
+from simindex.errors import (
+    CorruptFile,
+    IndexExists,
+    IndexNotFound,
+    InvalidBatch,
+    InvalidOption,
+    MissingExtra,
+    RecipeMismatch,
+)
 
 pytest.importorskip("pyspark", reason="PySpark is not installed: pip install 'simindex[spark]'")
 
 
 def _java() -> str | None:
     """Why there is no Java for Spark."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java") if home is None else str(Path(home) / "bin" / "java")
-    if java is None:
-        return "Spark needs Java 17, and there is no java"
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = told.partition('"')[2].partition(".")[0].strip('"\n')
-    return None if version.isdigit() and int(version) >= 17 else f"Spark needs Java 17: {told[:60]}"
+    try:
+        require_java()
+    except MissingExtra as error:
+        return str(error)
+    return None
 
 
 WHY = _java()
@@ -42,14 +46,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from pyspark.sql import SparkSession
+    from simindex.distributed import spark as on_spark
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4").config("spark.driver.memory", "1g")
-        .config("spark.log.level", "OFF").getOrCreate()
+    session = on_spark.local_session(
+        spark_sql_shuffle_partitions="4", spark_driver_memory="1g", spark_log_level="OFF"
     )
     yield session
     session.stop()
@@ -83,13 +83,16 @@ def test_answers_are_those_of_one_index(spark: Any, tmp_path: Path, shards: int)
     from simindex.distributed import spark as on_spark
 
     rows = families(3, 400)
+    plan = plan_of(simindex.Batch(rows, ids=np.arange(len(rows), dtype=np.uint64)), shards)
+    if shards > 1:  # the first one gets no row
+        rows = rows[plan.shards_of(simindex.Batch(rows)) != 0]
     batch = simindex.Batch(rows, ids=np.arange(len(rows), dtype=np.uint64) * 3 + 2**63)
-    built = on_spark.build(frame_of(spark, batch), plan_of(batch, shards), tmp_path / "s")
+    built = on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
+    assert [shard.rows for shard in built.shard_map.shards].count(0) == (shards > 1)
     with local_index(tmp_path / "i.sim", batch) as index:
         queries = families(4, 40)
         queries[:20] = rows[:20]
-        if shards in (1, 3):  # each question is a job or more
-            assert answers(built, queries, 3, 5) == answers(index, queries, 3, 5)
+        assert answers(built, queries, 3, 5) == answers(index, queries, 3, 5)
         found = on_spark.query(spark, tmp_path / "s", queries, h=3).toArrow()
         expected = index.query(queries, h=3)
         named = zip(
@@ -122,6 +125,111 @@ def test_texts_become_shards_with_keys(spark: Any, tmp_path: Path) -> None:
     assert len(built) == 30
     found = on_spark.query(spark, tmp_path / "s", recipe.batch(texts[:3]), h=0).collect()
     assert sorted((row["query"], row["key"]) for row in found) == [(0, "k0"), (1, "k1"), (2, "k2")]
+
+
+def killed_once(folder: Path) -> Any:
+    """Makes of a function one whose process is killed when it has done its work, the first time.
+
+    Functions in functions: workers cannot import this module.
+    """
+    def wrapped(function: Any) -> Any:
+        def killed(*task: Any, **named: Any) -> Any:
+            import os
+            import signal
+
+            result = function(*task, **named)
+            try:
+                (folder / "killed").touch(exist_ok=False)
+            except FileExistsError:
+                return result
+            return os.kill(os.getpid(), signal.SIGKILL)
+
+        return killed
+
+    return wrapped
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_build(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its shard was published, so that the second run finds it there."""
+    from simindex.distributed import spark as on_spark
+
+    rows = families(5, 200)
+    batch = simindex.Batch(rows, ids=np.arange(len(rows), dtype=np.uint64))
+    monkeypatch.setattr(on_spark, "build_shard", killed_once(tmp_path)(on_spark.build_shard))
+    built = on_spark.build(frame_of(spark, batch), plan_of(batch, 3), tmp_path / "s")
+    assert (tmp_path / "killed").exists()
+    assert built.verify() == []
+    with local_index(tmp_path / "i.sim", batch) as index:
+        assert answers(Shards(tmp_path / "s"), rows, 3, 5) == answers(index, rows, 3, 5)
+
+
+@pytest.mark.parametrize("call", ["query", "clusters", "ingest"])
+def test_a_worker_is_killed_in_the_middle_of_a_call(
+    spark: Any, tmp_path: Path, call: str
+) -> None:
+    from simindex.distributed import spark as on_spark
+
+    rows = families(6, 120)
+    queries = np.concatenate([rows[:10], families(7, 20)])
+    for name in ("s", "t"):
+        Shards.build(tmp_path / name, simindex.Batch(rows), 2)
+    run = on_spark.tasks(spark)
+    kill = killed_once(tmp_path)
+    shards = Shards(tmp_path / "s", run=lambda function, *values: run(kill(function), *values))
+    (tmp_path / "killed").unlink()  # of looking at the shards
+    questions: dict[str, Any] = {
+        "query": lambda held: held.query(queries, h=3),
+        "clusters": lambda held: held.clusters(h=3),
+        "ingest": lambda held: held.ingest(queries, h=3),
+    }
+    found = answer(questions[call](shards))
+    assert (tmp_path / "killed").exists()
+    assert found == answer(questions[call](Shards(tmp_path / "t")))
+    assert Shards(tmp_path / "s").verify() == []
+
+
+def test_a_task_that_is_run_twice_at_once_gives_one_shard(spark: Any, tmp_path: Path) -> None:
+    """As speculation does: both runs have begun before either goes on."""
+    from simindex.distributed import spark as on_spark
+
+    rows = families(8, 200)
+    batch = simindex.Batch(rows, ids=np.arange(len(rows), dtype=np.uint64))
+    plan = plan_of(batch, 2)
+    parts = [[plan.part(number, batch)] for number in (0, 1)]
+    root = tmp_path / "s"
+
+    def together(copy: int, number: int, part: Any) -> Any:
+        import time
+
+        (tmp_path / f"{number}-{copy}").touch()
+        end = time.monotonic() + 30
+        while not (tmp_path / f"{number}-{1 - copy}").exists():
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        return build_shard(plan, number, part, root)
+
+    run = on_spark.tasks(spark)
+    one, other, third, fourth = run(
+        together, [0, 1, 0, 1], [0, 0, 1, 1], [parts[0], parts[0], parts[1], parts[1]]
+    )
+    assert one == other and third == fourth
+    assert len(list((root / "shards").iterdir())) == 2
+    write_map(of_shards(root, (one, third), h=3))
+    assert Shards(root).verify() == []
+    with local_index(tmp_path / "i.sim", batch) as index:
+        assert answers(Shards(root), rows, 3, 5) == answers(index, rows, 3, 5)
+
+
+def test_the_example_of_the_page_runs(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/shards.md").read_text(encoding="utf-8")
+    code = page.partition("## On Spark")[2].partition("```python no-run\n")[2].partition("```")[0]
+    assert "spark.dedup" in code
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})  # noqa: S102
 
 
 def test_a_run_that_failed_is_completed_by_the_next(
@@ -167,16 +275,32 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: Any, tmp_path: Path) 
     other = simindex.Batch(oracle.uniform(np.random.default_rng(3), 4, 2))
     with pytest.raises(InvalidBatch, match="128"):
         on_spark.query(spark, tmp_path / "s", other)
-    path = Path(built.shard_map.shards[0].path)
-    path.rename(path.with_name("away"))
+    recipe = simindex.Recipe(seed=5)
+    Shards.build(tmp_path / "t", recipe.batch(["a text of some words"] * 2, keys=["a", "b"]), 1)
+    foreign = Path(Shards(tmp_path / "t").shard_map.shards[0].path)
 
     def jobs() -> int:
         return len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
 
+    def refused(error: type[Exception], message: str) -> None:
+        for call in (on_spark.query, on_spark.dedup):
+            arguments: Any = (rows[:3],) if call is on_spark.query else ()
+            before = jobs()
+            with pytest.raises(error, match=message):
+                call(spark, tmp_path / "s", *arguments)
+            assert jobs() == before
+
     assert jobs() > 0
-    for call in (on_spark.query, on_spark.dedup):
-        arguments: Any = (rows[:3],) if call is on_spark.query else ()
-        before = jobs()
-        with pytest.raises(IndexNotFound, match="shard 0"):
-            call(spark, tmp_path / "s", *arguments)
-        assert jobs() == before
+    first, second = built.shard_map.shards
+    file, size = second.files[-1]
+    whole = (Path(second.path) / file).read_bytes()
+    (Path(second.path) / file).write_bytes(whole[: size // 2])
+    refused(CorruptFile, rf"shard 1 .* is not whole: {file}")
+    (Path(second.path) / file).write_bytes(whole)
+    Path(first.path).rename(tmp_path / "away")
+    refused(IndexNotFound, "shard 0")
+    shutil.copytree(foreign, first.path)
+    refused(CorruptFile, "shard 0")
+    of_two = (Shards(tmp_path / "t").shard_map.shards[0], second)
+    with pytest.raises((RecipeMismatch, InvalidOption), match="shard 1"):
+        of_shards(tmp_path / "s", of_two, h=3)

@@ -220,8 +220,9 @@ def test_copies_of_a_shard_are_on_different_machines() -> None:
             assert max(held) == -(-shards * replicas // machines)
 
 
-@pytest.mark.parametrize("name", ["manku", "events", "added", "prefixes"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(page.TABLES))
 def test_the_page_has_what_is_simulated(name: str) -> None:
-    """`python tools/simulate.py page` writes it anew; these tables take the least time."""
+    """`python tools/simulate.py page` writes it anew."""
     text = page.PAGE.read_text(encoding="utf-8")
     assert f"<!-- {name} -->\n\n{page.TABLES[name]()}\n\n<!-- end -->" in text

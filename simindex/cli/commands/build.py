@@ -17,6 +17,7 @@ from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted, nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
+    Option,
     Reading,
     distance,
     index_argument,
@@ -61,6 +62,19 @@ NO_TEXTS = (
 NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave out --recipe"
 
 
+batch_rows_option: Option = click.option(
+    "--batch-rows", type=Count(),
+    help="How many documents to collect in memory before a file of the index is written. "
+    "Default: 1,048,576.",
+)
+
+recipe_of_option: Option = click.option(
+    "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
+    help="Use the recipe of another index, with its word weights and radius, so that `query INDEX "
+    "--index OTHER` can compare both.",
+)
+
+
 @program.command()
 @index_argument
 @inputs_argument
@@ -84,20 +98,12 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
     help="Commit after every N documents, so that an interrupted run keeps them. Default: one "
     "commit for the whole run, all or nothing.",
 )
-@click.option(
-    "--batch-rows", type=Count(),
-    help="How many documents to collect in memory before a file of the index is written. "
-    "Default: 1,048,576.",
-)
+@batch_rows_option
 @times_option
 @structures_option
 @distance("the recipe", "The radius that INDEX stores")
 @key_secret_option
-@click.option(
-    "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
-    help="Use the recipe of another index, with its word weights and radius, so that `query INDEX "
-    "--index OTHER` can compare both.",
-)
+@recipe_of_option
 @recipe_options
 @idf_options
 @input_options
@@ -136,10 +142,7 @@ def build(
         raise click.UsageError("--wait goes with --append or --overwrite")
     if prune and not append:
         raise click.UsageError("--prune goes with --append")
-    if recipe_of is not None and (recipe_given or learning.asked):
-        raise click.UsageError(
-            "--recipe uses the recipe of another index: drop the other options of the recipe"
-        )
+    require_one_recipe(recipe_of, recipe_given, learning)
     if h is not None:
         recipe_given = {**recipe_given, "h": h}
     options: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
@@ -241,6 +244,16 @@ def build(
         remedy = error.remedy and error.remedy.removesuffix(LAST_COMMIT)
         raise with_remark(error, remark, remedy=remedy) from error
     run.report(as_json, quiet)
+
+
+def require_one_recipe(
+    recipe_of: str | None, recipe_given: dict[str, Any], learning: Learning
+) -> None:
+    """Refuses --recipe together with options that would make another one."""
+    if recipe_of is not None and (recipe_given or learning.asked):
+        raise click.UsageError(
+            "--recipe uses the recipe of another index: drop the other options of the recipe"
+        )
 
 
 def _require_free(path: Path, overwrite: bool) -> None:

@@ -357,7 +357,7 @@ def _columns(some: Clusters) -> dict[str, Any]:
         others = some.cluster_keys(), some.representative_keys()
         columns |= zip(("key", "cluster_key", "representative_key"), (keys, *others), strict=True)
     if some.similarity_bits:
-        columns |= columns_of_similarity(some.distance, some.similarity_bits)
+        columns |= columns_of_similarity(some.distance, some.similarity_bits, some.measure)
     return columns
 
 

@@ -30,6 +30,7 @@ from simindex.cli.choices import (
     piped_input,
     process_limit_option,
     threads_option,
+    together,
 )
 from simindex.cli.commands.pairs import LINES_AT_ONCE
 from simindex.cli.console import cell, count, duration, say, spot_checked
@@ -59,6 +60,8 @@ from simindex.outputs.columns import (
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Ask
+    from simindex.cli.nearest import Unmatched
+    from simindex.distributed.shards import Shards
     from simindex.records.reports import SpotCheck
 
 
@@ -84,6 +87,42 @@ fingerprint_option: Option = click.option(
     "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
     help="A fingerprint to look up, as `export` prints it.",
 )
+
+others_option: Option = click.option(
+    "--index", "others", multiple=True, metavar="OTHER", type=NamedPath(),
+    help="Look up every row of another index. It must have the same recipe.",
+)
+
+shown_options: Option = together(
+    click.option(
+        "--first", is_flag=True,
+        help="Print at most one match for each query, the first that is found.",
+    ),
+    click.option(
+        "--limit", type=Count(), metavar="N",
+        help="Print at most N matches for each query, the nearest ones.",
+    ),
+    click.option(
+        "--list", "listed", type=click.Choice(["matched", "unmatched"]),
+        help="Print only the names of the queries: of those with a match, or of those without. "
+        "With --index this lists what is in both indexes, or only in the other one.",
+    ),
+)
+"""Which matches are printed; the command gets `first`, `limit` and `listed`."""
+
+search_options: Option = together(
+    memory_option,
+    click.option(
+        "--method", default="auto", show_default=True, shell_complete=suggested(lambda: METHODS),
+        help=f"How to search: {', '.join(METHODS)}, or the name of a structure.",
+    ),
+    click.option(
+        "--recall", type=Share(), default=1.0, show_default=True,
+        help="Share of the near-duplicates to find. 1 is exact. With --similarity, of those at "
+        "that similarity; 1 stands for 0.85 then.",
+    ),
+)
+"""How tables are searched; the command gets `memory`, `method` and `recall`."""
 
 USUAL_MAX_ERROR = 2
 
@@ -129,12 +168,7 @@ def _is_given(name: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-top_options: Option = collected(
-    "nearest", _nearest,
-    click.option(
-        "--top", type=Count(), metavar="K",
-        help="Print the K nearest documents of each query, at any distance.",
-    ),
+slice_options: Option = together(
     click.option(
         "--max-error", callback=_max_error, metavar="BITS",
         help="With --top and slice lists: in how many bits a slice may differ. auto takes the "
@@ -147,6 +181,16 @@ top_options: Option = collected(
         "with the highest scores.",
     ),
 )
+"""How the nearest are found in slice lists; the command gets `max_error` and `rerank`."""
+
+top_options: Option = collected(
+    "nearest", _nearest,
+    click.option(
+        "--top", type=Count(), metavar="K",
+        help="Print the K nearest documents of each query, at any distance.",
+    ),
+    slice_options,
+)
 """`--top` and what goes with it; the command gets the options of `Index.top` as `nearest`.
 
 That is None without --top. Options of the command that contradict it are a wrong call.
@@ -158,39 +202,15 @@ That is None without --top. Options of the command that contradict it are a wron
 @inputs_argument
 @text_option
 @fingerprint_option
-@click.option(
-    "--index", "others", multiple=True, metavar="OTHER", type=NamedPath(),
-    help="Look up every row of another index. It must have the same recipe.",
-)
-@click.option(
-    "--first", is_flag=True,
-    help="Print at most one match for each query, the first that is found.",
-)
-@click.option(
-    "--limit", type=Count(), metavar="N",
-    help="Print at most N matches for each query, the nearest ones.",
-)
-@click.option(
-    "--list", "listed", type=click.Choice(["matched", "unmatched"]),
-    help="Print only the names of the queries: of those with a match, or of those without. With "
-    "--index this lists what is in both indexes, or only in the other one.",
-)
+@others_option
+@shown_options
 @top_options
 @process_limit_option
 @input_options
 @result_options
 @output_options
 @threads_option
-@memory_option
-@click.option(
-    "--method", default="auto", show_default=True, shell_complete=suggested(lambda: METHODS),
-    help=f"How to search: {', '.join(METHODS)}, or the name of a structure.",
-)
-@click.option(
-    "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find. 1 is exact. With --similarity, of those at that "
-    "similarity; 1 stands for 0.85 then.",
-)
+@search_options
 @distance_option
 @similarity_option
 @measure_option
@@ -266,11 +286,7 @@ def query(
                     matched += int(np.count_nonzero(has))
                     without.add(names, batch, has)
                     if listed:
-                        chosen = [names[at] for at in np.flatnonzero(has == (listed == "matched"))]
-                        if write is not None:
-                            write({"query": chosen})
-                        elif chosen:
-                            click.echo("\n".join(map(cell, chosen)))
+                        print_listed(names, has, listed, write)
                     progress.advance(len(names), 0)
             if not asked:  # before -o FILE is there
                 end_without_question(asking, quiet)
@@ -283,20 +299,14 @@ def query(
                 )
         if not (exact or quiet):
             measured = index.stats().spot_checks
-        for name, match in without.nearest(index):
-            if as_json:  # not among the matches, one of which each line of the output is
-                click.echo(_nearest_line(name, match), err=True)
-            else:
-                say(f"the nearest to {cell(name)} is {_named(match)}, at distance {match.distance}")
-        if (remark := without.remark(index)) is not None:
-            say(remark)
+        say_nearest(without, index, as_json)
     asking.without.close()
     if not quiet:
         for line in met(intake):
             say(line)
         how = f" ({'; '.join(hows)})" if hows else ""
         if listed:
-            result = _result_of_listing(asked, matched, listed, within(h, similarity))
+            result = told_of_listing(asked, matched, listed, within(h, similarity))
         else:
             k = None if nearest is None else nearest["k"]
             result = told_of(asked, matched, found, within(h, similarity), k)
@@ -329,7 +339,30 @@ def told_of(asked: int, matched: int, found: int, near: str, k: int | None) -> s
     return f"{matched:,} of {count(asked, 'query', 'queries')} {have} {told}"
 
 
-def _result_of_listing(asked: int, matched: int, listed: str, near: str) -> str:
+def say_nearest(without: Unmatched, index: simindex.Index | Shards, as_json: bool) -> None:
+    """Says which documents are nearest to the first queries without a match."""
+    for name, match in without.nearest(index):
+        if as_json:  # not among the matches, one of which each line of the output is
+            click.echo(_nearest_line(name, match), err=True)
+        else:
+            say(f"the nearest to {cell(name)} is {_named(match)}, at distance {match.distance}")
+    if (remark := without.remark(index)) is not None:
+        say(remark)
+
+
+def print_listed(names: list[str], has: Any, listed: str, write: Write | None) -> None:
+    """Prints the names of the queries that have a match, or of those that have none."""
+    import numpy as np
+
+    chosen = [names[at] for at in np.flatnonzero(has == (listed == "matched"))]
+    if write is not None:
+        write({"query": chosen})
+    elif chosen:
+        click.echo("\n".join(map(cell, chosen)))
+
+
+def told_of_listing(asked: int, matched: int, listed: str, near: str) -> str:
+    """How many queries are listed; `near` says how near their matches are."""
     number, a = (matched, "a") if listed == "matched" else (asked - matched, "no")
     have = "has" if number == 1 else "have"
     return f"{number:,} of {count(asked, 'query', 'queries')} {have} {a} match {near}"

@@ -1,8 +1,18 @@
-"""Building shards on a cluster: one task for each, which gets its rows from the object store."""
+"""Building shards on a cluster: rows are blocks in the object store, and each shard is a task.
+
+    a Dataset          its blocks, in Arrow
+    items, a function  a task makes a block of each item: documents become fingerprints
+
+    blocks -> what is known of each -> plan -> a task for each shard, which takes a block at a time
+
+This process holds a few items, and of each block its size and a sample. Ray writes blocks to the
+disk where they do not fit into the object store.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +25,7 @@ import ray
 from simindex.arrays import U64
 from simindex.checks import require
 from simindex.distributed.building import build_shard
+from simindex.distributed.creation import require_new, write_first_map
 from simindex.distributed.plan import By, ShardPlan, plan_shards
 from simindex.distributed.ray.blocks import batch_of, is_dataset, require_a_processor
 from simindex.distributed.ray.cluster import (
@@ -30,12 +41,15 @@ from simindex.distributed.ray.cluster import (
 )
 from simindex.distributed.shard import Shard
 from simindex.distributed.shardmap import ShardMap, read_map
-from simindex.distributed.shards import Shards, require_new, write_first_map
+from simindex.distributed.shards import Shards
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 
-SAMPLE_ROWS = 4096
-"""Of each block, to find prefixes by."""
+SAMPLE_ROWS = 64
+"""Of a block, at least, to find prefixes by, or one row of so many: an eighth of a byte a row."""
+
+Noted = Callable[[Any, Any], None]
+"""Is given each item, and what its task says of it."""
 
 
 class Block(NamedTuple):
@@ -93,51 +107,126 @@ def build(
     if not is_dataset(batches):
         Shards.build(root, batches, shards, by=by, options=options, work=folder, run=tasks.run)
         return read_map(root)
-    made = tuple(_made_of_blocks(root, batches, shards, by, options, folder, tasks))
-    write_first_map(root, made, tasks.run)
-    return read_map(root)
-
-
-def _made_of_blocks(
-    root: Path, dataset: Any, shards: int, by: By, options: IndexOptions | None,
-    work: Path | None, tasks: _Tasks,
-) -> Iterator[Shard]:
-    require_a_processor(dataset)
+    require_a_processor(batches)
+    dataset: Any = batches
     blocks = dataset.to_arrow_refs()
-    known: list[Block] = list(tasks.run(describe, blocks))
+    known = list(tasks.run(describe, blocks))
+    return _built(
+        root, known, blocks, shards, by, _options_of(known, options), folder, tasks
+    )
+
+
+def build_made(
+    root: str | os.PathLike[str],
+    items: Iterable[Any],
+    make: Callable[[Any], tuple[Batch, Any]],
+    shards: int,
+    *,
+    options: Callable[[], IndexOptions],
+    noted: Noted,
+    read: Callable[[], None],
+    by: By = "rows",
+    work: str | os.PathLike[str] | None = None,
+    address: str | None = None,
+    cpus: float = 0.5,
+    wait_s: float = WAIT_S,
+    progress: Told | None = None,
+) -> ShardMap | None:
+    """Builds shards of batches that tasks make of items; None, and no folder, if they have no row.
+
+    Parameters
+    ----------
+    items : iterable
+        What batches are made of, such as documents. A few are taken ahead of what is made.
+    make : function
+        The batch of an item, and something small that is told of it. It runs in a task.
+    options : function
+        The options of all shards. It is called when all items have been taken.
+    noted : function
+        Is called with each item, in their order, and with what was told of it.
+    read : function
+        Is called when all items are made.
+
+    Other parameters and errors are those of `build`.
+    """
+    root = require_new(root)
+    join(address)
+    tasks = _Tasks(cpus, wait_s, progress)
+    known: list[Block] = []
+    blocks: list[Any] = []
+    for block, reference in tasks.made(make, items, noted):
+        if block.rows:
+            known.append(block)
+            blocks.append(reference)
+    read()
+    if not known:
+        return None
+    folder = None if work is None else Path(work)
+    return _built(root, known, blocks, shards, by, options(), folder, tasks)
+
+
+def made_block(make: Callable[[Any], tuple[Batch, Any]], item: Any) -> tuple[Any, Batch]:
+    """What is known of the batch of an item and told of it; and the batch.
+
+    It is without its weights, and without the recipe, which can be larger than the block.
+    """
+    batch, told = make(item)
+    batch = Batch(batch.rows, ids=batch.ids, keys=batch.keys, sketch=batch.sketch)
+    return (describe(batch), told), batch
+
+
+def _built(
+    root: Path, known: list[Block], blocks: list[Any], shards: int, by: By,
+    options: IndexOptions, work: Path | None, tasks: _Tasks,
+) -> ShardMap:
     firsts = np.cumsum([0, *(block.rows for block in known)]).tolist()
     rows: int | U64 = firsts[-1]
     if by == "prefix" and rows:
         rows = np.concatenate([block.sample for block in known if block.rows])
-    plan = plan_shards(rows, shards, by=by, options=_options_of(known, options))
-    held = [_needed(plan, number, firsts) for number in range(len(plan))]
-    return tasks.each(partial(build_of_blocks, plan, root, work), [
-        (number, [firsts[place] for place in places], *(blocks[place] for place in places))
-        for number, places in enumerate(held)
-    ])
+    plan = plan_shards(rows, shards, by=by, options=options)
+    made = tuple(tasks.each(partial(build_of_blocks, plan, root, work), [
+        (number, [(firsts[place], blocks[place]) for place in _needed(plan, number, firsts)])
+        for number in range(len(plan))
+    ]))
+    write_first_map(root, made, tasks.run)
+    return read_map(root)
 
 
 def describe(table: Any) -> Block:
     """What is known of a block."""
     if not len(table):
         return Block(0, 64, None, np.empty((0, 1), np.uint64))
-    batch = batch_of(table)
+    batch = _as_batch(table)
     keys: Any = False
     if batch.keys is not None:
         keys = "bytes" if isinstance(batch.keys[0], bytes) else "str"
-    chosen = batch.rows[:: max(1, len(batch) // SAMPLE_ROWS)]
+    number = max(SAMPLE_ROWS, len(batch) // SAMPLE_ROWS)
+    chosen = batch.rows[:: max(1, len(batch) // number)]
     return Block(len(batch), batch.bits, keys, np.ascontiguousarray(chosen))
 
 
 def build_of_blocks(
-    plan: ShardPlan, root: Path, work: Path | None, number: int, firsts: list[int], *tables: Any
+    plan: ShardPlan, root: Path, work: Path | None, number: int, blocks: list[tuple[int, Any]]
 ) -> Shard:
-    """One shard, of the blocks that can have rows of it."""
-    parts = [
-        plan.part(number, batch_of(table), first)
-        for first, table in zip(firsts, tables, strict=True)
-    ]
-    return build_shard(plan, number, [part for part in parts if len(part)], root, work=work)
+    """One shard, of the blocks that can have rows of it, each with the number of its first row."""
+    return build_shard(plan, number, _Parts(plan, number, blocks), root, work=work)
+
+
+class _Parts:
+    """The rows of a shard, a block at a time, as often as they are asked for."""
+
+    def __init__(self, plan: ShardPlan, number: int, blocks: list[tuple[int, Any]]) -> None:
+        self._plan, self._number, self._blocks = plan, number, blocks
+
+    def __iter__(self) -> Iterator[Batch]:
+        for first, reference in self._blocks:
+            part = self._plan.part(self._number, _as_batch(ray.get(reference)), first)
+            if len(part):
+                yield part
+
+
+def _as_batch(block: Any) -> Batch:
+    return block if isinstance(block, Batch) else batch_of(block)
 
 
 def _needed(plan: ShardPlan, number: int, firsts: list[int]) -> list[int]:
@@ -171,6 +260,7 @@ class _Tasks:
         self._told = told
         remote: Any = ray.remote(_call)
         self._call = remote.options(num_cpus=cpus)
+        self._call_two = remote.options(num_cpus=cpus, num_returns=2)
         with failures("a first task"):
             if not are_there([self._call.remote(len, ())], wait_s):
                 raise too_little(1, cpus, "tasks")
@@ -192,3 +282,23 @@ class _Tasks:
             return Sent(self._call.remote(put, *task), f"task {task[0]}", lambda: None)
 
         return in_order(send, tasks, self._most, self._told)
+
+    def made(
+        self, make: Callable[[Any], tuple[Batch, Any]], items: Iterable[Any], noted: Noted
+    ) -> Iterator[tuple[Block, Any]]:
+        """What is known of the batch of each item, and a reference to it."""
+        with failures("a recipe"):
+            put = ray.put(partial(made_block, make))
+        waiting: deque[tuple[Any, Any]] = deque()
+
+        def send(item: Any) -> Sent:
+            # An item by reference: what is sent by value is kept until its block is gone.
+            known, batch = self._call_two.remote(put, ray.put(item))
+            waiting.append((item, batch))
+            # Ray 2.60 has ended this process when such tasks were cancelled while they failed.
+            return Sent(known, "a task of an input", lambda: None, cancelled=False)
+
+        for block, told in in_order(send, ((item,) for item in items), self._most):
+            item, batch = waiting.popleft()
+            noted(item, told)
+            yield block, batch

@@ -24,29 +24,44 @@ Root = str | os.PathLike[str]
 
 
 def query(
-    root: Root, batch: Batch | Any, *, h: int | None = None, limit: int | None = None,
-    recall: float = 1.0, threads: int | None = None, **connection: Any,
+    root: Root, batch: Batch | Any, *, h: int | None = None, first: bool = False,
+    limit: int | None = None, recall: float = 1.0, method: str = "auto",
+    memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
+    **connection: Any,
 ) -> Matches:
     """The rows within h of each query, as `Shards.query`."""
     with connect(root, **connection) as shards:
-        return shards.query(batch, h=h, limit=limit, recall=recall, threads=threads)
+        return shards.query(
+            batch, h=h, first=first, limit=limit, recall=recall, method=method, memory=memory,
+            memory_limit=memory_limit, threads=threads,
+        )
 
 
 def query_stream(
-    root: Root, batches: Iterable[Any] | Any, *, h: int | None = None, limit: int | None = None,
-    threads: int | None = None, **connection: Any,
+    root: Root, batches: Iterable[Any] | Any, *, h: int | None = None, first: bool = False,
+    limit: int | None = None, recall: float = 1.0, method: str = "auto",
+    memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
+    **connection: Any,
 ) -> Iterator[Matches]:
     """The answers to batches, as `Connection.query_stream`."""
     with connect(root, **connection) as shards:
-        yield from shards.query_stream(batches, h=h, limit=limit, threads=threads)
+        yield from shards.query_stream(
+            batches, h=h, first=first, limit=limit, recall=recall, method=method, memory=memory,
+            memory_limit=memory_limit, threads=threads,
+        )
 
 
 def top(
-    root: Root, batch: Batch | Any, k: int = 10, *, threads: int | None = None, **connection: Any
+    root: Root, batch: Batch | Any, k: int = 10, *, method: str = "scan",
+    max_error: int | str = 2, rerank: int | None = None, recall: float | None = None,
+    threads: int | None = None, **connection: Any,
 ) -> TopMatches:
     """The k rows nearest to each query, as `Shards.top`."""
     with connect(root, **connection) as shards:
-        return shards.top(batch, k, threads=threads)
+        return shards.top(
+            batch, k, method=method, max_error=max_error, rerank=rerank, recall=recall,
+            threads=threads,
+        )
 
 
 def ingest(
@@ -60,25 +75,30 @@ def ingest(
 
 def pairs(
     root: Root, *, h: int | None = None, collapse_equal: bool = False,
-    threads: int | None = None, **connection: Any,
+    memory_limit: int | None = None, threads: int | None = None, **connection: Any,
 ) -> Iterator[Pairs]:
     """All pairs of rows within h, as `Shards.pairs`."""
     with connect(root, **connection) as shards:
-        yield from shards.pairs(h=h, collapse_equal=collapse_equal, threads=threads)
+        yield from shards.pairs(
+            h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
+        )
 
 
 def clusters(
     root: Root, *, h: int | None = None, mode: str = "star", singletons: bool = True,
-    threads: int | None = None, **connection: Any,
+    memory_limit: int | None = None, threads: int | None = None, **connection: Any,
 ) -> Clusters:
     """Groups of near-duplicates, as `Shards.clusters`."""
     with connect(root, **connection) as shards:
-        return shards.clusters(h=h, mode=mode, singletons=singletons, threads=threads)
+        return shards.clusters(
+            h=h, mode=mode, singletons=singletons, memory_limit=memory_limit, threads=threads
+        )
 
 
 def dedup(
-    root: Root, *, h: int | None = None, threads: int | None = None, **connection: Any
+    root: Root, *, h: int | None = None, memory_limit: int | None = None,
+    threads: int | None = None, **connection: Any,
 ) -> Losers:
     """The rows to drop, as `Shards.losers`."""
     with connect(root, **connection) as shards:
-        return shards.dedup(h=h, threads=threads)
+        return shards.dedup(h=h, memory_limit=memory_limit, threads=threads)

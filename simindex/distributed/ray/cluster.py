@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NamedTuple
 
 import ray
@@ -28,6 +29,8 @@ class Sent(NamedTuple):
     """It in a message."""
     ended: Callable[[], None]
     """Is called once its result was taken, or nobody wants it any more."""
+    cancelled: bool = True
+    """Whether it is cancelled if nobody wants it any more, or is left to end."""
 
 
 def join(address: str | None = None) -> None:
@@ -86,23 +89,30 @@ def in_order(
     send: Callable[..., Sent], tasks: Iterable[tuple[Any, ...]], most: int,
     told: Told | None = None,
 ) -> Iterator[Any]:
-    """The results of tasks in their order, of which at most so many are sent and not yet taken."""
-    left = deque(tasks)
-    total = len(left)
+    """The results of tasks in their order, of which at most so many are sent and not yet taken.
+
+    Tasks are taken from an iterator as they are sent; `told` is for tasks of a known number.
+    """
+    left = iter(tasks)
+    total = len(tasks) if isinstance(tasks, Sized) else None
+    done = 0
     waiting: deque[Sent] = deque()
     try:
-        while left or waiting:
-            while left and len(waiting) < most:
-                waiting.append(send(*left.popleft()))
+        while True:
+            waiting.extend(send(*task) for task in islice(left, most - len(waiting)))
+            if not waiting:
+                return
             with failures(waiting[0].what):
                 result = ray.get(waiting[0].reference)
             waiting.popleft().ended()
-            if told is not None:
-                told(total - len(left) - len(waiting), total)
+            done += 1
+            if told is not None and total is not None:
+                told(done, total)
             yield result
     finally:
         for sent in waiting:  # after an error, or if nobody wants the rest
-            ray.cancel(sent.reference)
+            if sent.cancelled:
+                ray.cancel(sent.reference)
             sent.ended()
 
 

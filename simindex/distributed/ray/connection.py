@@ -89,7 +89,8 @@ class Connection(Shards):
 
     def query_stream(
         self, batches: Batch | Iterable[Batch | Any] | Any, *, h: int | None = None,
-        limit: int | None = None, threads: int | None = None,
+        first: bool = False, limit: int | None = None, recall: float = 1.0, method: str = "auto",
+        memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
     ) -> Iterator[Matches]:
         """The answers of `query` to batches, in their order, a few of which are asked at once.
 
@@ -103,24 +104,29 @@ class Connection(Shards):
         Matches
             Of one batch each. Queries are numbered through from the first batch on.
         """
+        how = {
+            "h": h, "first": first, "limit": limit, "recall": recall, "method": method,
+            "memory": memory, "memory_limit": memory_limit, "threads": threads,
+        }
         waiting: deque[Future[Matches]] = deque()
-        first = 0
+        start = 0
         with ThreadPoolExecutor(self._batches, "simindex-ray") as pool:
             for batch in batches_of(batches):
                 if len(waiting) >= self._batches:
                     yield waiting.popleft().result()
-                waiting.append(pool.submit(self._numbered, first, batch, h, limit, threads))
-                first += len(batch)
+                waiting.append(pool.submit(self._numbered, start, batch, how))
+                start += len(batch)
             while waiting:
                 yield waiting.popleft().result()
 
-    def dedup(self, *, h: int | None = None, threads: int | None = None) -> Losers:
+    def dedup(
+        self, *, h: int | None = None, memory_limit: int | None = None,
+        threads: int | None = None,
+    ) -> Losers:
         """The rows to drop, as `losers`."""
-        return self.losers(h=h, threads=threads)
+        return self.losers(h=h, memory_limit=memory_limit, threads=threads)
 
-    def _numbered(
-        self, first: int, batch: Batch, h: int | None, limit: int | None, threads: int | None
-    ) -> Matches:
-        found = self.query(batch, h=h, limit=limit, threads=threads)
-        query = found.query + np.int64(first)
+    def _numbered(self, start: int, batch: Batch, how: dict[str, Any]) -> Matches:
+        found = self.query(batch, **how)
+        query = found.query + np.int64(start)
         return Matches(query, found.id, found.distance, found.stats, found.fetch_keys)

@@ -20,6 +20,7 @@ from ray import data  # noqa: E402
 
 from simindex.distributed import ray as on_ray  # noqa: E402
 from simindex.distributed.ray.blocks import batch_of  # noqa: E402
+from simindex.distributed.ray.building import build_made  # noqa: E402
 
 
 def blocks_of(fingerprints: Any, sizes: list[int], **columns: Any) -> Any:
@@ -53,6 +54,64 @@ def test_names_of_a_dataset_are_kept(tmp_path: Path, named: str) -> None:
     on_ray.build(tmp_path / "d", blocks_of(fingerprints, [20, 40], **{named: names}), 2)
     match = Shards(tmp_path / "d").query(fingerprints[:1], h=0)[0]
     assert (match.key if named == "keys" else match.id) in names
+
+
+@pytest.fixture
+def numbered() -> Any:
+    """Makes a batch of three rows for each item but every fourth, which has none.
+
+    A function in a function: workers cannot import this module.
+    """
+    def numbered(item: int) -> tuple[simindex.Batch, int]:
+        if item < 0:
+            raise InvalidBatch(f"there is no item {item}")
+        rows = [] if item % 4 == 3 else [item << 32, item << 32 | 1, item << 50]
+        return simindex.Batch(np.array(rows, np.uint64)), len(rows)
+
+    return numbered
+
+
+@pytest.mark.parametrize("by", ["rows", "prefix"])
+def test_batches_that_tasks_make_are_numbered_in_the_order_of_items(
+    tmp_path: Path, by: Any, numbered: Any
+) -> None:
+    """And few items wait at a time, so that any number of them fits into memory."""
+    taken = 0
+    noted: list[Any] = []
+    ahead: list[int] = []
+
+    def items() -> Any:
+        nonlocal taken
+        for item in range(60):
+            taken += 1
+            ahead.append(taken - len(noted))
+            yield item
+
+    made = build_made(
+        tmp_path / "d", items(), numbered, 3, options=simindex.IndexOptions,
+        noted=lambda *told: noted.append(told), read=lambda: None, by=by,
+    )
+    assert made is not None and made.rows == 135
+    assert noted == [(item, 0 if item % 4 == 3 else 3) for item in range(60)]
+    assert max(ahead) <= 9  # two processors, half of one for each task, and as many wait
+    rows = np.concatenate([numbered(item)[0].rows[:, 0] for item in range(60)])
+    local = Shards.build(tmp_path / "s", simindex.Batch(rows), 3, by="rows")
+    assert answers(Shards(tmp_path / "d"), rows, 3, 5) == answers(local, rows, 3, 5)
+
+
+def test_items_without_a_row_make_nothing(tmp_path: Path, numbered: Any) -> None:
+    made = build_made(
+        tmp_path / "d", [3, 7], numbered, 3, options=simindex.IndexOptions,
+        noted=lambda *_: None, read=lambda: None,
+    )
+    assert made is None and not (tmp_path / "d").exists()
+    for _ in range(5):
+        with pytest.raises(InvalidBatch, match="no item -1"):
+            build_made(
+                tmp_path / "d", [1, 2, -1, 4, -1, 5, 6], numbered, 3,
+                options=simindex.IndexOptions, noted=lambda *_: None, read=lambda: None,
+            )
+    assert not (tmp_path / "d").exists()
 
 
 def test_pandas_blocks_and_an_empty_dataset(tmp_path: Path) -> None:

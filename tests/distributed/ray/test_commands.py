@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +18,38 @@ from simindex.distributed import read_map
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Documents, some of which are near-duplicates, in an index and in two shards."""
-    monkeypatch.chdir(tmp_path)
+    place = tmp_path_factory.mktemp("commands")
+    with chdir(place):
+        _make()
+    yield place
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of them, in which the test is."""
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy)
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def _make() -> None:
     with Path("docs.jsonl").open("w") as file:
         for number in range(40):
             places = range(30 - number // 30)
             words = (f"{WORDS[number % 13 * place % len(WORDS)]}{place % 3}" for place in places)
             text = " ".join(words)
             file.write(json.dumps({"id": f"d{number}", "text": text}) + "\n")
+    Path("strange.jsonl").write_text("".join(
+        json.dumps({"id": f"s{number}", "text": f"quite another page of number {number}"}) + "\n"
+        for number in range(30)
+    ))
     Path("secret").write_text("5a" * 16)
     printed("build", "local.sim", "docs.jsonl", "--key-secret", "secret")
     printed("ray", "build", "s", "docs.jsonl", "--shards", "2", "--key-secret", "secret")
-    return tmp_path
 
 
 def run(*arguments: str) -> Result:
@@ -48,9 +69,20 @@ def printed(*arguments: str) -> list[str]:
         ("ray query s docs.jsonl", "query local.sim docs.jsonl"),
         ("ray query s docs.jsonl --limit 1 -d 3", "query local.sim docs.jsonl --limit 1 -d 3"),
         ("ray query s docs.jsonl --json", "query local.sim docs.jsonl --json"),
+        ("ray query s docs.jsonl --list matched", "query local.sim docs.jsonl --list matched"),
+        (
+            "ray query s docs.jsonl strange.jsonl -d 0 --list unmatched --json",
+            "query local.sim docs.jsonl strange.jsonl -d 0 --list unmatched --json",
+        ),
+        ("ray query s --index local.sim", "query local.sim --index local.sim"),
+        (
+            "ray query s docs.jsonl --method bphs --recall 1 --memory 1G --memory-limit 200M",
+            "query local.sim docs.jsonl --method bphs",
+        ),
         ("ray top s docs.jsonl -k 3", "query local.sim docs.jsonl --top 3 --method scan"),
         ("ray pairs s", "pairs local.sim"),
         ("ray pairs s --output csv", "pairs local.sim --output csv"),
+        ("ray pairs s --memory-limit 100M", "pairs local.sim --memory-limit 100M"),
         ("ray clusters s", "clusters local.sim"),
         ("ray clusters s --no-singletons --json", "clusters local.sim --no-singletons --json"),
     ],
@@ -61,6 +93,44 @@ def test_commands_print_what_the_local_ones_do(folder: Path, ours: str, local: s
         found, expected = sorted(found), sorted(expected)
     assert found == expected
     assert len(found) > 20
+
+
+def test_first_prints_one_match_of_each_query(folder: Path) -> None:
+    every = printed("ray", "query", "s", "docs.jsonl")
+    first = printed("ray", "query", "s", "docs.jsonl", "--first")
+    assert set(first) <= set(every)
+    assert len(first) == len({line.split("\t")[0] for line in every}) == 40
+
+
+def test_the_nearest_to_queries_without_a_match_are_told(folder: Path) -> None:
+    ours, local = (
+        run(*command.split(), "strange.jsonl", "-d", "0")
+        for command in ("ray query s", "query local.sim")
+    )
+    told = [
+        [line for line in done.stderr.splitlines() if "nearest" in line] for done in (ours, local)
+    ]
+    assert told[0] == told[1] and len(told[0]) == 6
+
+
+def test_slice_lists_of_shards_find_the_nearest(folder: Path) -> None:
+    printed("ray", "build", "lists", "docs.jsonl", "--shards", "2", "--structures", "issl",
+            "--key-secret", "secret", "--batch-rows", "100")
+    lists = "--method", "issl", "--max-error", "0", "--rerank", "64"
+    expected = printed("ray", "top", "s", "docs.jsonl", "-k", "1")
+    assert printed("ray", "top", "lists", "docs.jsonl", "-k", "1", *lists) == expected
+
+
+def test_a_recipe_of_an_index_makes_shards_that_it_can_be_compared_with(folder: Path) -> None:
+    printed("build", "other.sim", "docs.jsonl", "--seed", "7", "-d", "5")
+    printed("ray", "build", "t", "docs.jsonl", "--shards", "2", "--recipe", "other.sim")
+    lines = printed("ray", "query", "t", "--index", "other.sim", "-d", "0")
+    assert len({line.split("\t")[0] for line in lines}) == 40
+    assert read_map("t").h == 5
+    done = run("ray", "query", "s", "--index", "other.sim")
+    assert done.exit_code == 2 and "another recipe" in done.stderr
+    done = run("ray", "build", "u", "docs.jsonl", "--shards", "2", "--recipe", "t", "--seed", "1")
+    assert done.exit_code == 2 and "--recipe" in done.stderr
 
 
 def test_what_is_kept_has_no_near_duplicates_left(folder: Path) -> None:

@@ -1,0 +1,8 @@
+"""`simindex ray COMMAND`: shards on a cluster of Ray, with the options of the local commands."""
+
+from __future__ import annotations
+
+from simindex.cli.commands.ray import building, looking_up, pairing
+from simindex.cli.commands.ray.group import ray
+
+__all__ = ["building", "looking_up", "pairing", "ray"]

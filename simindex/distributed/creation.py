@@ -1,0 +1,83 @@
+"""A new collection of shards: what is so before the first map is written.
+
+    require_new       the folder is not a collection yet
+    options_for       options of all shards, of what the rows tell
+    parts_of          the rows of each shard
+    write_first_map   no id is in two shards: then the collection is there
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from simindex.distributed import shardmap, verifying
+from simindex.distributed.plan import ShardPlan
+from simindex.distributed.shard import Shard, opened
+from simindex.distributed.shardmap import of_shards, write_map
+from simindex.errors import IndexExists, InvalidOption
+from simindex.options import IndexOptions
+from simindex.records.batch import Batch
+
+Run = Callable[..., Iterable[Any]]
+"""Runs tasks as `map` does: all of them, with results in their order."""
+
+
+def require_new(root: str | os.PathLike[str]) -> Path:
+    """The absolute path of a folder. Raises IndexExists if there is a shard map in it."""
+    root = Path(root).absolute()
+    if (root / shardmap.MAP).exists():
+        raise IndexExists(
+            f"{root} is a collection of shards already",
+            remedy="name another folder, or append to it", path=str(root),
+        )
+    return root
+
+
+def options_for(batches: list[Batch], options: IndexOptions | None) -> IndexOptions:
+    """Those of all shards of some batches: with their recipe, width and kind of names."""
+    first = batches[0] if batches else None
+    if options is None:
+        options = IndexOptions(bits=64 if first is None else first.bits)
+    if first is None:
+        return options
+    if options.recipe is None and first.recipe is not None:
+        options = replace(options, recipe=first.recipe)
+    if options.keys is None and first.keys is not None:
+        kind: Any = "bytes" if first.keys and isinstance(first.keys[0], bytes) else "str"
+        options = replace(options, keys=kind)
+    return options
+
+
+def parts_of(plan: ShardPlan, number: int, batches: list[Batch]) -> list[Batch]:
+    """The rows of a shard among some batches that follow each other."""
+    parts, row = [], 0
+    for batch in batches:
+        part = plan.part(number, batch, row)
+        row += len(batch)
+        if len(part):
+            parts.append(part)
+    return parts
+
+
+def write_first_map(root: Path, made: tuple[Shard, ...], run: Run) -> None:
+    """The map of shards that were built. Raises InvalidOption if two of them share an id."""
+    _require_unique(made, run)
+    with opened(made[0]) as index:
+        h = index.h
+    write_map(of_shards(root, made, h=h))
+
+
+def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:
+    pairs = verifying.overlapping(shards)
+    shared = run(verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs])
+    for (one, other), ids in zip(pairs, shared, strict=True):
+        if len(ids):
+            raise InvalidOption(
+                f"{one.said} and {other.said} both have the id {ids[0]}",
+                remedy="an id names one row of all shards: give each row an id or key of its own",
+                found=int(ids[0]), shard=one.number,
+            )
