@@ -59,8 +59,9 @@ struct StarInput {
 
 // Of each document the centre, itself if it is one, and the distance to it. Among the free ones the
 // document of the least rank comes first; without ranks, the one with most pairs of one of its rows
-// and a row of another document within h. Then the smaller. Nearest is by distance, then by document. False if a number is out of its
-// range; out is then unspecified. Linear in rows and pairs; 80 bytes a row and 12 a pair.
+// and a row of another document within h. Then the smaller. Nearest is by distance, then by document.
+// False if a number is out of its range; out is then unspecified. Linear in rows and pairs; 80 bytes
+// a row and 12 a pair.
 // `poll` is called now and then; once it returns true, out is unspecified.
 bool star(const StarInput& input, std::span<std::uint32_t> centre,
           std::span<std::uint16_t> apart, const std::function<bool()>& poll);
