@@ -76,13 +76,18 @@ class Run:
     def fill(self, options: dict[str, Any]) -> None:
         contents = self.contents
         most = min(contents.most, self.commit_every or contents.most)
-        with closing(read_ahead(contents.groups(most))) as read:
-            batches = ((group, contents.batch(group)) for group in read)
+        with closing(read_ahead(self._batches(most))) as batches:
             # Read before the index is created: if the first document cannot be, nothing is made.
             first = next(batches, None)
             if first is None:
                 raise NothingRead
             self._add(chain([first], batches), {**contents.options(first[0]), **options})
+
+    def _batches(self, most: int) -> Iterator[tuple[Any, Any]]:
+        """Groups with their rows, which are made while others are read and others added."""
+        with closing(read_ahead(self.contents.groups(most))) as groups:
+            for group in groups:
+                yield group, self.contents.batch(group)
 
     def _add(self, batches: Iterable[tuple[Any, Any]], options: dict[str, Any]) -> None:
         with self._open(options) as index, self._looking() as before:

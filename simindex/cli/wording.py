@@ -13,7 +13,7 @@ OPTIONS = {
     "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
     "first": "--first", "limit": "--limit", "ngram": "--ngram", "similarity": "--similarity",
-    "sketch_bits": "--sketch-bits",
+    "sketch_bits": "--sketch-bits", "measure": "--measure",
 }
 """Of the arguments that commands have options for."""
 

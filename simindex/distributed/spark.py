@@ -32,11 +32,11 @@ from simindex.simhash.recipe import Recipe
 try:
     import pyarrow as pa
     from pyspark.serializers import CloudPickleSerializer
-except ImportError as error:
+except ImportError as _error:
     raise MissingExtra(
-        f"shards on Spark need PySpark ({error})", remedy="pip install 'simindex[spark]'",
+        f"shards on Spark need PySpark ({_error})", remedy="pip install 'simindex[spark]'",
         extra="spark",
-    ) from error
+    ) from _error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

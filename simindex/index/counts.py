@@ -46,6 +46,7 @@ class Counts:
     append: Tally
     replace: Tally
     delete: Tally
+    expire: Tally
 
     def __init__(self) -> None:
         self._lock = RLock()

@@ -17,12 +17,15 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import U32
-from simindex.checks import require_whole
+from simindex.arrays import I64, U32, U64
+from simindex.bits.distinct import distinct
+from simindex.checks import require_share, require_whole
 from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import as_flag
-from simindex.records.batch import as_fingerprints
+from simindex.planning.similarity import Similar, require_measure, similar
+from simindex.query.sketched import kept_pairs
+from simindex.records.batch import Batch, as_fingerprints
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 from simindex.simhash.radius import raw_radius
 from simindex.threads import thread_count
@@ -52,6 +55,9 @@ def find_all(
     fingerprints: Any,
     *,
     h: int | None = None,
+    similarity: float | None = None,
+    measure: str = "cosine",
+    recall: float = 1.0,
     blocks: int | None = None,
     collapse_equal: bool = False,
     threads: int | None = None,
@@ -60,11 +66,13 @@ def find_all(
 
     Parameters
     ----------
-    fingerprints : uint64 (n,) or (n, W)
+    fingerprints : Batch, or uint64 (n,) or (n, W)
         Fewer than 2**32 rows. They may repeat.
     h : int, optional
-        Largest distance of a pair, from 0 to b. Default: 3 for each 64 bits, because the recipe of
-        plain fingerprints is not known.
+        Largest distance of a pair, from 0 to b. Default: that of the batch's recipe, or 3 for each
+        64 bits of plain fingerprints, whose recipe is not known.
+    similarity, measure, recall
+        As in `Index.pairs`. The sketches of a batch decide, if it has some.
     blocks : int, optional
         Into how many blocks the bits are divided, from h + 1 to b, as in [SHP]. Rows are compared
         if they agree on blocks - h of them, which takes blocks-choose-h passes. Default: the number
@@ -98,7 +106,8 @@ def find_all(
     `find_all`, section "Architecture", which sorts rows and compares neighbours; simindex
     partitions rows and compares groups.
     """
-    rows = as_fingerprints(fingerprints)
+    batch = fingerprints if isinstance(fingerprints, Batch) else None
+    rows = as_fingerprints(fingerprints) if batch is None else batch.rows
     n, bits = len(rows), 64 * rows.shape[1]
     if n >= MAX_ROWS:
         raise InvalidBatch(
@@ -106,7 +115,23 @@ def find_all(
             found=n, expected=f"at most {MAX_ROWS - 1}",
         )
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
-    h = require_whole(raw_radius(bits) if h is None else h, "h", 0, bits)
+    require_share(recall, "recall")
+    recipe = None if batch is None else batch.recipe
+    near: Similar | None = None
+    if similarity is None:
+        require_measure(measure, None, None)
+        usual = raw_radius(bits) if recipe is None else recipe.h
+        h = require_whole(usual if h is None else h, "h", 0, bits)
+    else:
+        near = similar(
+            similarity, h=h, recall=recall, bits=bits, measure=measure,
+            sketch_bits=0 if batch is None else batch.sketch_bits,
+            weighting=None if recipe is None else recipe.weighting,
+        )
+        h = near.h
+    if near is not None and batch is not None and batch.sketch is not None:
+        return _kept(rows, batch.sketch, near, blocks, collapse_equal, threads)
+    told = {} if near is None else {**near.told, "guarantee": near.guarantee("exact")}
     if blocks is not None:
         blocks = require_whole(blocks, "blocks", min(h + 1, bits), bits)
         if comb(blocks, h) > MAX_PASSES:
@@ -133,8 +158,33 @@ def find_all(
             memory_limit=limit_bytes, found=pairs, expected=most,
         )
     if collapse_equal:
-        return CollapsedPairs(a, b, distance, EqualRows(first, row))
-    return Pairs(a, b, distance)
+        return CollapsedPairs(a, b, distance, EqualRows(first, row), **told)
+    return Pairs(a, b, distance, **told)
+
+
+def _kept(
+    rows: U64, sketch: U64, near: Similar, blocks: int | None, collapse: bool, threads: int | None
+) -> Pairs:
+    """The pairs whose sketches are near enough; rows are equal if their sketches are, too."""
+    told = {**near.told, "guarantee": near.guarantee("exact")}
+    if not collapse:
+        found = find_all(rows, h=near.h, blocks=blocks, threads=threads)
+        places, distance = kept_pairs(sketch, _numbers(found.a), _numbers(found.b), near.most)
+        return Pairs(found.a[places], found.b[places], distance, **told)
+    first, number = distinct(np.hstack([rows, sketch]))
+    leader = first[number]
+    later = np.flatnonzero(leader != np.arange(len(rows)))
+    later = later[np.argsort(leader[later], kind="stable")]
+    heads = np.sort(first)
+    found = find_all(rows[heads], h=near.h, blocks=blocks, threads=threads)
+    a, b = heads[found.a], heads[found.b]
+    places, distance = kept_pairs(sketch, a, b, near.most)
+    groups = EqualRows(leader[later], later)
+    return CollapsedPairs(a[places], b[places], distance, groups, **told)
+
+
+def _numbers(column: I64 | U64) -> I64:
+    return column.astype(np.int64, copy=False)
 
 
 def chosen_blocks(rows: int, words: int, h: int) -> int:

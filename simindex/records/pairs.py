@@ -63,7 +63,7 @@ class Pairs:
     `SimilarPair` objects then.
     """
 
-    __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "similarity_bits")
+    __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "measure", "similarity_bits")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Pairs:
         fetch_keys: PairKeys | None = None,
         *,
         similarity_bits: int = 0,
+        measure: str = "cosine",
         guarantee: str = "exact",
     ) -> None:
         self.a: I64 | U64 = a
@@ -82,6 +83,8 @@ class Pairs:
         self.similarity_bits: int = similarity_bits
         """If a similarity was asked for: how many bits were compared for `distance`, those of the
         sketches, or of the fingerprints if there are no sketches. Else 0."""
+        self.measure: str = measure
+        """What `similarity` is: ``"cosine"`` or ``"jaccard"``."""
         self.guarantee: str = guarantee
         """``"exact"``, or which share of the pairs is expected, in words."""
 
@@ -89,13 +92,13 @@ class Pairs:
     def similarity(self) -> F32 | None:
         """The estimated cosine of each pair, float32 (p,). None unless it was asked for."""
         bits = self.similarity_bits
-        return estimated(self.distance, bits) if bits else None
+        return estimated(self.distance, bits, self.measure) if bits else None
 
     @property
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (p,). None unless it was asked for."""
         bits = self.similarity_bits
-        return standard_error(self.distance, bits) if bits else None
+        return standard_error(self.distance, bits, self.measure) if bits else None
 
     def clusters(self, *, prefer: Any = None) -> Clusters:
         """Stars of these pairs: documents that have a pair, each near its representative.
@@ -120,6 +123,7 @@ class Pairs:
         """
         return stars(
             self.a, self.b, self.distance, None, prefer, similarity_bits=self.similarity_bits,
+            measure=self.measure,
             named=None if self._fetch_keys is None else self._named,
         )
 
@@ -263,10 +267,12 @@ class CollapsedPairs(Pairs):
         fetch_keys: PairKeys | None = None,
         *,
         similarity_bits: int = 0,
+        measure: str = "cosine",
         guarantee: str = "exact",
     ) -> None:
         super().__init__(
-            a, b, distance, fetch_keys, similarity_bits=similarity_bits, guarantee=guarantee
+            a, b, distance, fetch_keys, similarity_bits=similarity_bits, measure=measure,
+            guarantee=guarantee,
         )
         self.groups: EqualRows = groups
 
@@ -275,7 +281,7 @@ class CollapsedPairs(Pairs):
         groups = self.groups
         return stars(
             self.a, self.b, self.distance, (groups.first, groups.row), prefer,
-            similarity_bits=self.similarity_bits,
+            similarity_bits=self.similarity_bits, measure=self.measure,
             named=None if self._fetch_keys is None else self._named,
         )
 

@@ -110,7 +110,7 @@ class SegmentRemains:
         self._check_identity()
         self.keyed: bool = KEY_OFFSETS in self.header.table["kind"]
         """Whether its rows have keys."""
-        self.timed = TIMES in self.header.table["kind"]
+        self.timed: bool = TIMES in self.header.table["kind"]
         """Whether its rows have times."""
         self.sketch_bits: int = sum(
             8 * int(item) for item in self.header.table["itemsize"][

@@ -96,8 +96,10 @@ class Waiting:
         self.value, self.since = commit
         """The commit: its head as it is stored, and decoded."""
         self._secret = secret
-        self.latest, self.expired = self.since.latest, self.since.expired
-        """The last time that a row was given, and the time before which rows expire."""
+        self.latest: int = self.since.latest
+        """The last time that a row was given."""
+        self.expired: int = self.since.expired
+        """The time before which rows expire."""
         self._chunks: list[Rows] = []
         self._deletions: list[tuple[Names, int]] = []
         """Each with the generation that its tombstones get."""

@@ -7,7 +7,7 @@ from reliability import interrupts, planted, report
 
 SEED = 20_261_123
 
-GOAL = 700
+GOAL = 240
 
 COMPACTIONS = ["compact(full=True) [buffered]"]
 

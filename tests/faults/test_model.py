@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reliability import model
 
-EXAMPLES, STEPS = 16, 30
+EXAMPLES, STEPS = 9, 30
 
 SEEDS = (0, 1)
 

@@ -71,4 +71,5 @@ def test_an_index_lives_without_what_only_linux_has(tmp_path: Path) -> None:
         [sys.executable, "-c", WITHOUT + WORK, str(tmp_path / "a.sim"), str(tmp_path / "b.sim")],
         capture_output=True, text=True, timeout=120, check=False,
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
+    said = [line for line in ran.stderr.splitlines() if "machine was busy" not in line]
+    assert (ran.returncode, ran.stdout, said) == (0, "done\n", [])

@@ -69,8 +69,7 @@ def test_catalogs_of_repairs_that_did_not_end_are_let_go(path: Path) -> None:
         assert [finding for finding in index.check() if finding.severity == "error"] == []
 
 
-@pytest.mark.parametrize("call", ["fstat", "stat"])
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM])
+@pytest.mark.parametrize(("call", "number"), [("fstat", errno.EIO), ("stat", errno.ENOMEM)])
 def test_a_repair_that_the_system_refuses_leaves_nothing_open(
     path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
 ) -> None:

@@ -13,7 +13,7 @@ from reliability.workloads import Workload
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
-SEED, MOST = 6, 40
+SEED, MOST = 6, 30
 
 COUNTS: dict[str, tuple[int, int]] = {}
 """Wrong order -> states judged, and those of them that are not what was promised."""

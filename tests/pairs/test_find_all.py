@@ -304,3 +304,50 @@ def test_blocks_hold_every_bit_once(words: int, blocks: int) -> None:
     assert np.array_equal(parts[1:, 0], (parts[:, 0] + parts[:, 1])[:-1])
     assert parts[-1].sum() == bits
     assert np.ptp(parts[:, 1]) <= 1
+
+
+@pytest.mark.parametrize("collapse", [False, True])
+def test_pairs_of_a_batch_are_kept_by_their_sketches(
+    rng: np.random.Generator, collapse: bool
+) -> None:
+    made = rng.integers(0, 1 << 64, (20, 5), dtype=np.uint64)[rng.integers(0, 20, 400)]
+    flips = rng.random((400, 320)) < rng.uniform(0, 0.14, 400)[:, None]
+    made ^= np.packbits(flips, axis=1).view(np.uint64)
+    made[100:150] = made[:50]
+    made[150:200, 0] = made[:50, 0]  # with other sketches
+    rows, sketch = np.ascontiguousarray(made[:, :1]), np.ascontiguousarray(made[:, 1:])
+    found = simindex.find_all(
+        simindex.Batch(rows, sketch=sketch), similarity=0.9, recall=0.9, collapse_equal=collapse
+    )
+    near = np.bitwise_count(rows[:, None, 0] ^ rows[None, :, 0])
+    far = np.bitwise_count(sketch[:, None] ^ sketch[None]).sum(axis=2, dtype=np.int64)
+    a, b = np.nonzero(np.triu((near <= 13) & (far <= 36), 1))  # floor(256 arccos(0.9) / pi)
+    left = np.ones(400, np.bool_)
+    if collapse:
+        left[100:150] = False
+        assert isinstance(found, simindex.CollapsedPairs)
+        assert list(found.groups) == [(row, row + 100) for row in range(50)]
+    wanted = [
+        (int(x), int(y), int(far[x, y])) for x, y in zip(a, b, strict=True) if left[x] and left[y]
+    ]
+    assert len(wanted) > 100
+    assert [(x, y, d) for x, y, d, _, _ in found] == wanted
+    assert found.similarity == pytest.approx(np.cos(np.pi * found.distance / 256), abs=1e-6)
+    assert "kept within 36 of 256 bits" in found.guarantee
+
+
+def test_a_similarity_without_sketches_is_a_radius(rng: np.random.Generator) -> None:
+    rows = rng.integers(0, 1 << 20, 500, dtype=np.uint64)
+    found, plain = simindex.find_all(rows, similarity=0.9), simindex.find_all(rows, h=12)
+    assert list(zip(found.a, found.b, strict=True)) == list(zip(plain.a, plain.b, strict=True))
+    assert found.similarity == pytest.approx(np.cos(np.pi * plain.distance / 64), abs=1e-6)
+    collapsed = simindex.find_all(rows, similarity=0.9, collapse_equal=True)
+    assert isinstance(collapsed, simindex.CollapsedPairs)
+    recipe = simindex.Recipe(h=5)
+    batch = recipe.batch(["one two three four", "one two three five", "six seven eight nine"])
+    assert simindex.find_all(batch).a.tolist() == simindex.find_all(batch.rows, h=5).a.tolist()
+    wrong: dict[str, Any]
+    for wrong in ({"similarity": 0.9, "h": 3}, {"similarity": 0.2}, {"measure": "jaccard"},
+                  {"recall": 0}):
+        with pytest.raises(simindex.InvalidOption):
+            simindex.find_all(rows, **wrong)

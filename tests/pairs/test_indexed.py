@@ -22,17 +22,17 @@ from simindex.records.pairs import CollapsedPairs
 def filled(index_path: Path, rng: np.random.Generator) -> Iterator[tuple[simindex.Index, Any, Any]]:
     """An index of several segments, pending rows, deleted rows, and its live rows and ids."""
     rows = np.concatenate([
-        oracle.skewed(rng, 4000, templates=300, flips=4), oracle.uniform(rng, 4000)
+        oracle.skewed(rng, 2000, templates=150, flips=4), oracle.uniform(rng, 2000)
     ])
-    rows[rng.integers(0, 8000, 200)] = rows[7]
+    rows[rng.integers(0, 4000, 100)] = rows[7]
     rng.shuffle(rows)
-    ids = rng.permutation(8000).astype(np.uint64)
-    options = simindex.IndexOptions(batch_rows=8000, min_merge=0)
+    ids = rng.permutation(4000).astype(np.uint64)
+    options = simindex.IndexOptions(batch_rows=4000, min_merge=0)
     with simindex.open(index_path, "c", options=options) as index:
-        for start, stop in ((0, 3000), (3000, 6000), (6000, 7600), (7600, 7700), (7700, 8000)):
+        for start, stop in ((0, 1500), (1500, 3000), (3000, 3800), (3800, 3850), (3850, 4000)):
             index.append(rows[start:stop, 0], ids=ids[start:stop])
             index.commit()
-        gone = ids[rng.integers(0, 8000, 900)]
+        gone = ids[rng.integers(0, 4000, 450)]
         index.delete(ids=gone)
         index.commit()
         live = ~np.isin(ids, gone)

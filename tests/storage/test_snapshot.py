@@ -82,7 +82,7 @@ def test_reader_of_another_process_sees_whole_commits(index_path: Path) -> None:
 @pytest.mark.slow
 def test_readers_of_this_process_see_whole_commits(index_path: Path) -> None:
     simindex.open(index_path, "c", options=OPTIONS).close()
-    commits = 20
+    commits = 10
     errors: list[BaseException] = []
     rounds = [0, 0]
 

@@ -174,9 +174,9 @@ class KeyedIngestMachine(IngestMachine):
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [IngestMachine, KeyedIngestMachine], ids=["ids", "keys"])
 def test_ingest_is_asking_and_adding_in_turn(machine: type[RuleBasedStateMachine]) -> None:
-    """Some thousand steps; `tools/torture.py model` takes 100,000."""
+    """Some hundred steps; `tools/torture.py model` takes 100,000."""
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=30, stateful_step_count=35)
+        machine, settings=settings(max_examples=16, stateful_step_count=35)
     )
 
 

@@ -27,7 +27,7 @@ from benchmarks.stopwatch import Stopwatch, in_fresh_process, say
 from benchmarks.texts import documents
 
 PAGES = 6000
-"""Of HTML: those of --data again and again, each under a name of its own."""
+"""Of HTML at most, as many as rows: those of --data again and again, each under its own name."""
 
 DISTINCT = 25_000
 """Texts of 300 words; more documents are these with a number each."""
@@ -44,10 +44,11 @@ def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measu
     measured: list[Measurement] = []
     pages = [] if options.data is None else sorted((options.data / "html").rglob("*.html"))
     if pages:
-        folder = _folder(pages, directory / "pages")
+        number = min(PAGES, options.rows)
+        folder = _folder(pages, directory / "pages", number)
         for name, cores in (("html, one core", 1), ("html, all cores", len(machine.CORES))):
             spent = in_turn(watch, folder, directory, cores=cores, bound="extract-pages")
-            measured += _told(name, PAGES, spent, "of extraction alone on one core")
+            measured += _told(name, number, spent, "of extraction alone on one core")
     for name, path in given.items():
         spent = in_turn(
             watch, path, directory, cores=len(machine.CORES),
@@ -107,11 +108,11 @@ def _many(texts: list[str], rows: int) -> list[str]:
     return [f"{texts[row % len(texts)]} {row}" for row in range(rows)]
 
 
-def _folder(pages: list[Path], folder: Path) -> Path:
+def _folder(pages: list[Path], folder: Path, number: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    for number in range(PAGES):
-        page = pages[number % len(pages)]
-        (folder / f"{number:06d}.html").write_bytes(page.read_bytes())
+    for place in range(number):
+        page = pages[place % len(pages)]
+        (folder / f"{place:06d}.html").write_bytes(page.read_bytes())
     return folder
 
 

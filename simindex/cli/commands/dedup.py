@@ -4,7 +4,8 @@
                         -> the others written out, in the order of the input
                         -> those stored, in one commit
 
-Without --index the index is a temporary one. Memory holds one buffer and the chunk being read.
+Without --index the index is a temporary one. Memory holds three buffers, of which one is decided,
+one waits and one is made, and the chunks that are read meanwhile.
 
 1. A document is never in the index without having been written: output and audit of a buffer are
    flushed (and synced, where they are files) before its commit. After a kill, what was written
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     from simindex.cli.dedup.place import Place
     from simindex.pairs.deduplication import Nearness
 
-BUFFER_DOCUMENTS = 1 << 14
+FIRST_BUFFER, BUFFER = 1 << 12, 1 << 14
+"""Documents of a buffer: with `--keep first`, where its end changes nothing, so few that reading,
+fingerprinting and writing run beside each other; else more, for what is decided among them."""
 
 SKETCH_BITS = 512
 """Of a new index that --similarity compares, unless --sketch-bits says otherwise."""
@@ -84,9 +87,9 @@ SKETCH_BITS = 512
 )
 @click.option(
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
-    default=BUFFER_DOCUMENTS, show_default=True,
+    show_default=f"{FIRST_BUFFER} with --keep first, else {BUFFER}",
     help="How many documents to collect before they are compared, printed and committed. At most "
-    "64 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
+    "32 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
     "10,000 documents are held to learn word weights from them.",
 )
 @click.option(
@@ -114,7 +117,7 @@ SKETCH_BITS = 512
 @output_options
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, similarity: float | None,
-    keep: Keep, date_field: str | None, buffer_documents: int, mark: bool, audit: str | None,
+    keep: Keep, date_field: str | None, buffer_documents: int | None, mark: bool, audit: str | None,
     recall: float, temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning,
     reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
@@ -148,6 +151,8 @@ def dedup(
         if keep.policy != "newest":
             raise click.UsageError("--date-field goes with --keep newest")
         keep = replace(keep, field=date_field)
+    if buffer_documents is None:
+        buffer_documents = FIRST_BUFFER if keep.policy == "first" else BUFFER
     streamed = decided_in_buffers(inputs) if keep.is_by_rank else None
     whole = keep.is_by_rank and streamed is None
     if turn.seconds and index_path is None:

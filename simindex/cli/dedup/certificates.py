@@ -67,5 +67,5 @@ def write_certificates(found: Clusters, write: Write) -> None:
             "distance": distance,
         }
         if some.similarity_bits:
-            columns |= columns_of_similarity(distance, some.similarity_bits)
+            columns |= columns_of_similarity(distance, some.similarity_bits, some.measure)
         write(columns)

@@ -82,12 +82,13 @@ def marked_line(
     `bits` are those of a distance, if the mark has a similarity.
     """
     line = document.raw
-    if line is None or _MARK in line:
+    if line is None or (b"_" in line and _MARK in line):  # one byte is looked for ten times as fast
         fields = _fields(document, id_field, text_field)
         if line is None or MARK in fields:
             mark = None if loss is None else _values_of(loss, bits)
             return _dumped({**fields, MARK: mark}) + b"\n"
-    brace = len(line.rstrip()) - 1
+    # Nearly all lines end with the brace and a line end, and need no copy without white space.
+    brace = len(line) - 2 if line.endswith(b"}\n") else len(line.rstrip()) - 1
     spliced = _UNMARKED if loss is None else _mark_of(loss, bits)
     end = line[brace + 1 :]
     return line[:brace] + spliced + (end if end.endswith(b"\n") else end + b"\n")

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
 
-BUFFER_BYTES = 64 << 20
+BUFFER_BYTES = 32 << 20
 """About so much text ends a buffer, too."""
 
 WRITTEN_LINES = 512
@@ -95,7 +95,7 @@ class Run:
             progress.advance(len(chunk), characters_of(chunk))
             return batch
 
-        with closing(_buffers(documents, most, batch_of_chunk)) as buffers:
+        with closing(read_ahead(_buffers(documents, most, batch_of_chunk))) as buffers:
             for buffer in buffers:
                 self._finish(buffer)
         self.output.flush()

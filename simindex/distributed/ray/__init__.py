@@ -14,11 +14,11 @@ from simindex.errors import MissingExtra
 
 try:
     import ray as _ray  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise MissingExtra(
-        f"shards on a cluster need Ray ({error})", remedy="pip install 'simindex[ray]'",
+        f"shards on a cluster need Ray ({_error})", remedy="pip install 'simindex[ray]'",
         extra="ray",
-    ) from error
+    ) from _error
 
 from simindex.distributed.ray.blocks import dataset
 from simindex.distributed.ray.building import build

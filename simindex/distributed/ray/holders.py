@@ -86,7 +86,8 @@ class Holders:
         )
         self._replicas = require_whole(replicas, "replicas", 1)
         self._in_flight = require_whole(in_flight, "in_flight", 1)
-        self._cpus, self._wait_s, self.told = float(cpus), wait_s, told
+        self._cpus, self._wait_s = float(cpus), wait_s
+        self.told: Told | None = told
         self._actors: dict[int, list[_Actor]] = {}
         self._lock = Lock()
 
