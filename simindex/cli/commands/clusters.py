@@ -166,7 +166,8 @@ def clusters(
             with Progress("pairing", "row", quiet=quiet) as progress:
                 found = index.clusters(
                     h=h, similarity=similarity, measure=measure, recall=recall, mode=mode,
-                    singletons=singletons, memory_limit=memory_limit, threads=threads, progress=progress.tell,
+                    singletons=singletons, memory_limit=memory_limit, threads=threads,
+                    progress=progress.tell,
                     prefer=prefer if mode == "star" else None,
                 )
             rows = len(index)
