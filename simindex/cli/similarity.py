@@ -71,9 +71,9 @@ def columns_of_similarity(
     }
 
 
-def similarity_of(distance: int, bits: int) -> dict[str, float]:
+def similarity_of(distance: int, bits: int, measure: str = "cosine") -> dict[str, float]:
     """The same of one distance."""
     import numpy as np
 
-    columns = columns_of_similarity(np.array([distance], np.uint16), bits)
+    columns = columns_of_similarity(np.array([distance], np.uint16), bits, measure)
     return {name: float(column[0]) for name, column in columns.items()}

@@ -123,6 +123,7 @@ class Pairs:
         """
         return stars(
             self.a, self.b, self.distance, None, prefer, similarity_bits=self.similarity_bits,
+            measure=self.measure,
             named=None if self._fetch_keys is None else self._named,
         )
 
@@ -280,7 +281,7 @@ class CollapsedPairs(Pairs):
         groups = self.groups
         return stars(
             self.a, self.b, self.distance, (groups.first, groups.row), prefer,
-            similarity_bits=self.similarity_bits,
+            similarity_bits=self.similarity_bits, measure=self.measure,
             named=None if self._fetch_keys is None else self._named,
         )
 

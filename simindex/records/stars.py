@@ -36,7 +36,7 @@ SPREAD = 8
 def stars(
     a: NDArray[Any], b: NDArray[Any], distance: U16,
     equal: tuple[NDArray[Any], NDArray[Any]] | None, prefer: Any, *, similarity_bits: int,
-    named: Named | None,
+    measure: str, named: Named | None,
 ) -> Clusters:
     """Stars of the documents of some pairs; see `Pairs.clusters`.
 
@@ -69,6 +69,7 @@ def stars(
     return Clusters(
         ids, order.astype(np.uint32), cluster, representative, apart[order], size, "star",
         None if named is None else partial(_picked, named, ids), similarity_bits=similarity_bits,
+        measure=measure,
     )
 
 

@@ -45,6 +45,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
+    measure_option,
     require_one,
     schema_of_similarity,
     share_option,
@@ -81,6 +82,7 @@ def mode_options(command: Any) -> Any:
 @inputs_argument
 @distance_option
 @similarity_option
+@measure_option
 @share_option
 @mode_options
 @click.option(
@@ -115,7 +117,7 @@ def mode_options(command: Any) -> Any:
 @output_options
 def clusters(
     index_path: str, inputs: tuple[str, ...], h: int | None, similarity: float | None,
-    recall: float, mode: str, singletons: bool, keep: Keep | None, listed: str | None,
+    measure: str, recall: float, mode: str, singletons: bool, keep: Keep | None, listed: str | None,
     date_field: str | None, certified: str | None, memory_limit: int | None, threads: int | None,
     reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
@@ -163,8 +165,9 @@ def clusters(
                 prefer = partial(_best_first, choose)
             with Progress("pairing", "row", quiet=quiet) as progress:
                 found = index.clusters(
-                    h=h, similarity=similarity, recall=recall, mode=mode, singletons=singletons,
-                    memory_limit=memory_limit, threads=threads, progress=progress.tell,
+                    h=h, similarity=similarity, measure=measure, recall=recall, mode=mode,
+                    singletons=singletons, memory_limit=memory_limit, threads=threads,
+                    progress=progress.tell,
                     prefer=prefer if mode == "star" else None,
                 )
             rows = len(index)

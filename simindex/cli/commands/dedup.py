@@ -117,8 +117,7 @@ SKETCH_BITS = 512
 @output_options
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, similarity: float | None,
-    keep: Keep, date_field: str | None, buffer_documents: int | None, mark: bool,
-    audit: str | None,
+    keep: Keep, date_field: str | None, buffer_documents: int | None, mark: bool, audit: str | None,
     recall: float, temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning,
     reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
