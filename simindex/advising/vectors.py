@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Vectors:
     starts: I64
     width: int
 
-    @property
+    @cached_property
     def norms(self) -> F64:
         """Lengths, float64 (n,)."""
         return np.sqrt(_sums(self.weights**2, self.starts[:-1], self.starts[1:]))

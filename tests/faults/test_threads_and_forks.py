@@ -60,6 +60,7 @@ def calls(index: simindex.Index) -> dict[str, Callable[[], Any]]:
         "contains": lambda: index.contains(ids=[1]),
         "get": lambda: index.get(1),
         "advice": lambda: index.advice,
+        "calibrate": lambda: index.calibrate(["one two", "one three"]),
         "explain_pair": lambda: index.explain_pair(ids=(1, 2)),
         "pairs": lambda: list(index.pairs()),
         "clusters": lambda: index.clusters(),

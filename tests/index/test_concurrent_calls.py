@@ -18,7 +18,7 @@ from reliability.coverage import EXCEPTIONS, public
 
 import simindex
 from simindex import Batch, IndexOptions, Matches
-from simindex.errors import ClosedIndex
+from simindex.errors import ClosedIndex, InvalidBatch
 from simindex.planning.machine import Machine
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
@@ -239,10 +239,23 @@ def explain_pair(of: Caller) -> bool:
     return found.distance == 1 and found.match and found.features is None
 
 
+def calibrate(of: Caller) -> bool:
+    """Its rows came without a recipe."""
+    try:
+        of.index.calibrate(["one two", "one three"])
+    except InvalidBatch:
+        return True
+    return False
+
+
+def advice(of: Caller) -> bool:
+    return of.index.advice is None
+
+
 QUESTIONS: tuple[Callable[[Caller], object], ...] = (
     query, query_stream, query_some, query_first, gate, top, top_auto, explain, explain_top,
-    pairs, clusters, rows, length, contains, get, explain_pair, stats, metrics, check, backup,
-    audit, tune,
+    pairs, clusters, rows, length, contains, get, explain_pair, calibrate, advice, stats,
+    metrics, check, backup, audit, tune,
     refresh, generation, looks,
 )
 

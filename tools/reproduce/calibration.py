@@ -65,11 +65,15 @@ def measured(texts: list[str], recipe: simindex.Recipe, advice: Any) -> tuple[fl
     vectors, sketch = vectors_of(recipe, texts), batch.sketch
     assert sketch is not None
     limit = threshold(advice.similarity - CERTAIN, WIDE)
-    for row in range(len(texts) - 1):
-        others = np.flatnonzero(between(sketch[row], sketch[row + 1 :]) <= limit) + row + 1
-        cosines = vectors.cosines(np.full(len(others), row), others)
-        similar.update((row, other) for other in others[cosines >= advice.similarity].tolist())
-        equal.update((row, other) for other in others[cosines >= EQUAL].tolist())
+    near = [
+        np.flatnonzero(between(sketch[row], sketch[row + 1 :]) <= limit) + row + 1
+        for row in range(len(texts) - 1)
+    ]
+    a, b = np.repeat(np.arange(len(near)), [len(some) for some in near]), np.concatenate(near)
+    cosines = vectors.cosines(a, b)
+    for pairs, least in ((similar, advice.similarity), (equal, EQUAL)):
+        chosen = cosines >= least
+        pairs.update(zip(a[chosen].tolist(), b[chosen].tolist(), strict=True))
     own = recipe.batch(texts, ids=np.arange(len(texts)))
     with tempfile.TemporaryDirectory() as folder:
         options = simindex.IndexOptions(recipe=recipe)
@@ -77,8 +81,8 @@ def measured(texts: list[str], recipe: simindex.Recipe, advice: Any) -> tuple[fl
             index.append(own)
             index.commit()
             for part in index.query_stream(own, **advice.arguments):
-                pairs = zip(part.query.tolist(), part.id.tolist(), strict=True)
-                found.update((a, b) for a, b in pairs if a < b)
+                asked = zip(part.query.tolist(), part.id.tolist(), strict=True)
+                found.update((one, other) for one, other in asked if one < other)
     judged = similar - equal
     misses = len(judged - found) / len(judged) if judged else 0.0
     strangers = len(found - similar) / len(found) if found else 0.0
