@@ -32,7 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
     "All pairs and clusters": (
-        "find_all", "find_clusters", "rotation_pairs", "Pair", "Pairs", "EqualRows",
+        "find_all", "find_clusters", "rotation_pairs", "Pair", "SimilarPair", "Pairs", "EqualRows",
         "CollapsedPairs", "RotationPairs", "RotationStats", "Cluster", "Clusters",
     ),
     "Reports": (

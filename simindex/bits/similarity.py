@@ -3,12 +3,20 @@
     p = arccos(similarity) / pi                      the chance that a bit differs
     radius      the least h with P(X <= h) >= share, X binomial of b bits and p
     threshold   floor(b p)                           the distance that is expected at the similarity
+
+A Jaccard resemblance J of two sets of equal size is a cosine of their binary vectors: of n features
+each they share i, so J = i / (2 n - i), cosine = i / n = 2 J / (1 + J).
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from math import acos, cos, exp, floor, lgamma, log, log1p, pi
+
+
+def cosine_of_jaccard(resemblance: float) -> float:
+    """The cosine of two sets of equal size; that of sets of other sizes is larger."""
+    return 2 * resemblance / (1 + resemblance)
 
 
 def flip_share(similarity: float) -> float:

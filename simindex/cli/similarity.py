@@ -24,6 +24,12 @@ similarity_option: Option = click.option(
     "the radius, within which sketches, if INDEX has them, keep or reject each document.",
 )
 
+measure_option: Option = click.option(
+    "--measure", type=click.Choice(("cosine", "jaccard")), default="cosine", show_default=True,
+    help="What --similarity is: jaccard is the resemblance of the sets of features, for an INDEX "
+    "whose recipe has --weighting binary.",
+)
+
 share_option: Option = click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
     help="With --similarity: the share of the near-duplicates at that similarity to find. 1 stands "
@@ -50,7 +56,7 @@ def schema_of_similarity(similarity: float | None) -> Schema:
     return {"similarity": "float64", "similarity_error": "float64"}
 
 
-def columns_of_similarity(distance: Any, bits: int) -> dict[str, Any]:
+def columns_of_similarity(distance: Any, bits: int, measure: str) -> dict[str, Any]:
     """These columns, of distances of so many bits."""
     import numpy as np
 
@@ -58,6 +64,6 @@ def columns_of_similarity(distance: Any, bits: int) -> dict[str, Any]:
 
     values = {"similarity": estimated, "similarity_error": standard_error}
     return {
-        name: np.round(of(distance, bits).astype(np.float64), DECIMALS)
+        name: np.round(of(distance, bits, measure).astype(np.float64), DECIMALS)
         for name, of in values.items()
     }

@@ -45,6 +45,10 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 log: logging.Logger = logging.getLogger(__package__)
 
 
+Near = tuple[int | None, float | None, float]
+"""How near a row must be: h, similarity and recall of a call."""
+
+
 class _Asked(NamedTuple):
     """A document that `seen_or_add` is to add unless it is near a row."""
 
@@ -81,24 +85,24 @@ class Arrivals:
         return self.handle.options
 
     def seen_or_add(
-        self, given: str | bytes | Batch, key: Any, h: int | None, similarity: float | None,
-        recall: float, commit_s: float | None,
+        self, given: str | bytes | Batch, key: Any, near: Near, measure: str,
+        commit_s: float | None,
     ) -> Match | None:
         """See `Index.seen_or_add`."""
         if self._apart:  # what takes long runs side by side
             self._apart -= 1
-            return self._added(self._asked(given, key, h, similarity, recall, commit_s))
+            return self._added(self._asked(given, key, near, measure, commit_s))
         with self.handle.turns:
             began = time.monotonic()
-            asked = self._asked(given, key, h, similarity, recall, commit_s)
+            asked = self._asked(given, key, near, measure, commit_s)
             self._slow = self._slow + 1 if time.monotonic() - began > BRIEF_S else 0
             if self._slow >= SLOW_CALLS:
                 self._apart = APART_CALLS
             return self._added(asked)
 
     def _asked(
-        self, given: str | bytes | Batch, key: Any, h: int | None, similarity: float | None,
-        recall: float, commit_s: float | None,
+        self, given: str | bytes | Batch, key: Any, near: Near, measure: str,
+        commit_s: float | None,
     ) -> _Asked | None:
         """The document with what is nearest in the last commit; None without a fingerprint."""
         self.handle.writing()
@@ -113,17 +117,17 @@ class Arrivals:
                     recipe = self.handle.recipe_of_texts()
         answerer, brought = self.handle.answerer, getattr(given, "recipe", None)
         # An index without rows may take this recipe from another thread before this call looks.
-        near = answerer.question(
-            **self.handle.nearness(h, similarity, recall, recipe or brought), first=True, threads=1
+        question = answerer.question(
+            **self.handle.nearness(*near, recipe or brought, measure), first=True, threads=1
         )
-        if near.similar is not None:
-            near = near.compared_by(options.sketch_bits)
+        if question.similar is not None:
+            question = question.compared_by(options.sketch_bits)
         document = checked_document(given, key, options, recipe)
         if document is None:
             return None
         snapshot = self.handle.view.current()
-        found = nearest(answerer, snapshot, document, near)
-        return _Asked(document, near, commit_s, options, recipe, snapshot, found)
+        found = nearest(answerer, snapshot, document, question)
+        return _Asked(document, question, commit_s, options, recipe, snapshot, found)
 
     def _added(self, asked: _Asked | None) -> Match | None:
         """The nearest of all rows; the document is added if there is none."""

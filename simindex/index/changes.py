@@ -203,8 +203,9 @@ class Changes:
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             answerer = self.handle.answerer
             recipe = self.handle.recipe or checked.recipe
-            near = self.handle.nearness(asked["h"], asked["similarity"], asked["recall"], recipe)
-            others = {name: value for name, value in asked.items() if name != "similarity"}
+            others = dict(asked)
+            h, similarity, measure = map(others.pop, ("h", "similarity", "measure"))
+            near = self.handle.nearness(h, similarity, asked["recall"], recipe, measure)
             question = answerer.question(**{**others, **near})
             if question.similar is not None:
                 question = question.compared_by(options.sketch_bits)

@@ -29,7 +29,7 @@ from simindex.errors import (
 from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
-from simindex.planning.similarity import similar
+from simindex.planning.similarity import require_measure, similar
 from simindex.query.answerer import Answerer
 from simindex.simhash.contrast import contrast
 from simindex.simhash.radius import raw_radius
@@ -318,14 +318,17 @@ class Handle:
         return raw_radius(self.view.options.bits) if h is None else h
 
     def nearness(
-        self, h: int | None, similarity: float | None, recall: float, recipe: Recipe | None
+        self, h: int | None, similarity: float | None, recall: float, recipe: Recipe | None,
+        measure: str = "cosine",
     ) -> dict[str, Any]:
         """What `Questions.asked` takes for a call's h or similarity, and its recall."""
         if similarity is None:
+            require_measure(measure, None, None)
             return {"h": self.radius(h, recipe), "recall": recall}
         own = self.options
         found = similar(
-            similarity, h=h, recall=recall, bits=own.bits, sketch_bits=own.sketch_bits
+            similarity, h=h, recall=recall, bits=own.bits, sketch_bits=own.sketch_bits,
+            measure=measure, weighting=None if recipe is None else recipe.weighting,
         )
         return {"h": found.h, "recall": found.recall, "similar": found}
 

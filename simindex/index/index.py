@@ -236,6 +236,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         first: bool = False,
         limit: int | None = None,
         recall: float = 1.0,
@@ -261,6 +262,10 @@ class Index:
             `distance` is then that of the sketches, and matches have `similarity` and its standard
             error. Without sketches the radius alone decides. `Matches.stats.guarantee` says which
             share of the pairs is expected.
+        measure : str
+            What `similarity` is: ``"cosine"``, or ``"jaccard"`` for the Jaccard resemblance of the
+            sets of features, from 1/3 to 1, in an index whose recipe has the weighting "binary". It
+            is mapped to the cosine that sets of equal size have.
         first : bool
             Return at most one match for each query, the first that is found (PSMF).
         limit : int, optional
@@ -320,7 +325,7 @@ class Index:
         asking = self._asked(batch)
         answerer = self._answerer
         question = answerer.question(
-            **self._nearness(h, similarity, recall, asking), first=first, method=method,
+            **self._nearness(h, similarity, recall, asking, measure), first=first, method=method,
             memory=memory, memory_limit=memory_limit, threads=threads, limit=limit,
         )
         found = asking.numbered(answerer.search(
@@ -338,6 +343,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         first: bool = False,
         limit: int | None = None,
         recall: float = 1.0,
@@ -377,7 +383,7 @@ class Index:
         asking = self._asked(batch)
         answerer = self._answerer
         question = answerer.question(
-            **self._nearness(h, similarity, recall, asking), first=first, method=method,
+            **self._nearness(h, similarity, recall, asking, measure), first=first, method=method,
             memory=memory, memory_limit=memory_limit, threads=threads, limit=limit,
         )
         counts, tally = self._handle.counts, self._handle.counts.query_stream
@@ -530,6 +536,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float = 1.0,
         method: str = "auto",
         memory_limit: int | None = None,
@@ -545,6 +552,8 @@ class Index:
             The least cosine of a pair, from 0.5 to 1, in place of h, as in `query`. In an index
             with sketches these keep or reject the pairs within the radius; `Pairs.guarantee` says
             which share of them is expected.
+        measure : str
+            What `similarity` is, as in `query`.
         recall : float
             With `similarity`, the share of the pairs at that similarity that become candidates; 1.0
             stands for 0.85. Pairs within a radius are always all found.
@@ -589,7 +598,7 @@ class Index:
         self._check_open()
         with told(self.path):
             snapshot = self._current()
-        radius, similar = self._pairing(h, similarity, recall)
+        radius, similar = self._pairing(h, similarity, recall, measure)
         return each(self.path, index_pairs(
             snapshot, self.options, h=radius, similar=similar, method=method,
             memory_limit=memory_limit, collapse_equal=collapse_equal, threads=threads,
@@ -602,6 +611,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float = 1.0,
         mode: str = "components",
         singletons: bool = True,
@@ -613,7 +623,7 @@ class Index:
 
         Parameters
         ----------
-        similarity, recall : float
+        similarity, measure, recall
             As in `pairs`: what is said of documents within h holds for those of the similarity.
         mode : str
             ``"components"``: documents that pairs within h connect, over chains of any length. The
@@ -661,7 +671,7 @@ class Index:
 
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
-        radius, similar = self._pairing(h, similarity, recall)
+        radius, similar = self._pairing(h, similarity, recall, measure)
         return index_clusters(
             snapshot, self.options, h=radius, similar=similar, mode=mode, singletons=singletons,
             memory_limit=memory_limit, threads=threads, progress=progress,
@@ -693,6 +703,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float = 1.0,
         method: str = "auto",
         memory: int | None = None,
@@ -711,7 +722,7 @@ class Index:
         snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
         answerer = self._answerer
-        near = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        near = self._handle.nearness(h, similarity, recall, self._handle.recipe, measure)
         question = answerer.question(**near, method=method, memory=memory)
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
@@ -745,18 +756,18 @@ class Index:
         return handle.radius(h, handle.recipe)
 
     def _pairing(
-        self, h: int | None, similarity: float | None, recall: float
+        self, h: int | None, similarity: float | None, recall: float, measure: str
     ) -> tuple[int, Similar | None]:
         """The radius of pairs, and the similarity if there is one."""
         require_share(recall, "recall")
-        found = self._handle.nearness(h, similarity, recall, self._handle.recipe)
+        found = self._handle.nearness(h, similarity, recall, self._handle.recipe, measure)
         return found["h"], found.get("similar")
 
     def _nearness(
-        self, h: int | None, similarity: float | None, recall: float, asking: Asked
+        self, h: int | None, similarity: float | None, recall: float, asking: Asked, measure: str
     ) -> dict[str, Any]:
         handle = self._handle
-        found = handle.nearness(h, similarity, recall, handle.recipe)
+        found = handle.nearness(h, similarity, recall, handle.recipe, measure)
         if similarity is not None:
             require_sketches(asking, found["similar"])
         return found
@@ -1040,6 +1051,7 @@ class Index:
         weights: Any = None,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float = 1.0,
         first: bool = False,
         method: str = "auto",
@@ -1088,8 +1100,9 @@ class Index:
         """
         return self._changes.ingest(
             batch, {"ids": ids, "keys": keys, "weights": weights},
-            {"h": h, "similarity": similarity, "recall": recall, "first": as_flag(first, "first"),
-             "method": method, "memory_limit": memory_limit, "threads": threads},
+            {"h": h, "similarity": similarity, "measure": measure, "recall": recall,
+             "first": as_flag(first, "first"), "method": method, "memory_limit": memory_limit,
+             "threads": threads},
         )
 
     @typed
@@ -1100,6 +1113,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float = 1.0,
         commit_s: float | None = 5.0,
     ) -> Match | None:
@@ -1143,7 +1157,9 @@ class Index:
         Where a commit that `commit_s` asks for fails, as on a full disk, the row waits on: a log
         message says so, and it is tried again every 5 seconds and by the next call.
         """
-        return self._arrivals.seen_or_add(text_or_batch, key, h, similarity, recall, commit_s)
+        return self._arrivals.seen_or_add(
+            text_or_batch, key, (h, similarity, recall), measure, commit_s
+        )
 
     # -- looking after it --------------------------------------------------------------------------
 

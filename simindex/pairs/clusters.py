@@ -202,7 +202,7 @@ def _clusters(
     return Clusters(
         documents.ids, places.astype(np.uint32), cluster, representative, distance[places],
         counts[cluster].astype(np.int64), mode, fetch,
-        similarity_bits=0 if similar is None else similar.compared_bits,
+        **({} if similar is None else similar.told),
     )
 
 

@@ -77,7 +77,7 @@ def index_pairs(
     told: Told = {}
     if similar is not None:
         told = {
-            "similarity_bits": similar.compared_bits, "guarantee": similar.guarantee("exact")
+            **similar.told, "guarantee": similar.guarantee("exact")
         }
     return (_arranged(found, collapse_equal, fetch, told) for found in search)
 

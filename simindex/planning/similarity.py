@@ -11,12 +11,19 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-from simindex.bits.similarity import candidate_radius, share_within, threshold
+from simindex.bits.similarity import (
+    candidate_radius,
+    cosine_of_jaccard,
+    share_within,
+    threshold,
+)
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.records.similarity import MEASURES
 
 LEAST = 0.5
-"""Below it bits differ in a third of all places or more, so that strangers are near, too."""
+"""As a cosine. Below it bits differ in a third of all places or more, so that strangers are near,
+too."""
 
 USUAL_SHARE = 0.85
 """Of the pairs at the similarity, where no recall below 1 is asked for: within 12 of 64 bits at
@@ -41,11 +48,20 @@ class Similar:
     """0 where rows have no sketch, so that the radius alone decides."""
     most: int
     """The largest distance that is kept: of sketches, if there are any."""
+    measure: str = "cosine"
+    """Of what was asked for, and of what an answer tells."""
+    asked: float | None = None
+    """In this measure; None for the cosine itself."""
 
     @property
     def compared_bits(self) -> int:
         """Of how many bits an answer tells the distance."""
         return self.sketch_bits or self.bits
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What an answer says of how it compares."""
+        return {"similarity_bits": self.compared_bits, "measure": self.measure}
 
     def compared_by(self, sketch_bits: int) -> Similar:
         """The same for rows with sketches of so many bits."""
@@ -59,6 +75,8 @@ class Similar:
             f"candidates within {self.h} of {self.bits} bits ({of_search}): {found:.2f} of the "
             f"pairs at similarity {self.similarity:g}"
         )
+        if self.measure == "jaccard":
+            told += f", which sets of equal size have at the resemblance {self.asked:g}"
         if self.sketch_bits:
             return f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
         lower = [round(self.similarity - further, 4) for further in FURTHER]
@@ -74,12 +92,15 @@ class Similar:
 
 
 def similar(
-    similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int
+    similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int,
+    measure: object = "cosine", weighting: str | None = None,
 ) -> Similar:
     """The similarity that a call was given, with its radius.
 
-    Raises InvalidOption if it is out of range, or h was given, too.
+    `weighting` is that of the recipe, if it is known. Raises InvalidOption if the similarity is out
+    of range, h was given, too, or the recipe has no such measure.
     """
+    require_measure(measure, similarity, weighting)
     if h is not None:
         raise InvalidOption(
             f"similarity={similarity!r} and h={h!r} contradict each other",
@@ -87,25 +108,57 @@ def similar(
             found=similarity,
         )
     try:
-        value = require_share(similarity, "similarity")
+        asked = value = require_share(similarity, "similarity")
     except InvalidOption as error:
-        raise _out_of_range(similarity) from error
+        raise _out_of_range(similarity, measure) from error
+    if measure == "jaccard":
+        value = cosine_of_jaccard(asked)
     if value < LEAST:
-        raise _out_of_range(similarity)
+        raise _out_of_range(similarity, measure)
     share = require_share(recall, "recall")
     share = USUAL_SHARE if share == 1.0 else share
     radius = candidate_radius(value, share, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
     found = Similar(value, radius, left, bits, 0, radius)
+    if measure == "jaccard":
+        found = replace(found, measure=measure, asked=asked)
     return found.compared_by(sketch_bits)
 
 
-def _out_of_range(similarity: object) -> InvalidOption:
+def require_measure(measure: object, similarity: object, weighting: str | None) -> None:
+    """Raises InvalidOption for a measure that is unknown, has nothing to measure, or is not that
+    of the features that a recipe weighs."""
+    if not isinstance(measure, str) or measure not in MEASURES:
+        raise InvalidOption(
+            f"measure={measure!r} is unknown",
+            remedy=f"give one of {', '.join(MEASURES)}", option="measure", found=measure,
+            expected=MEASURES,
+        )
+    if measure == MEASURES[0]:
+        return
+    if similarity is None:
+        raise InvalidOption(
+            f"measure={measure!r} says what a similarity is, and none is given",
+            remedy="give similarity=0.8, or leave measure out", option="measure", found=measure,
+        )
+    if weighting not in (None, "binary"):
+        raise InvalidOption(
+            f"measure={measure!r} compares sets of features, and this recipe has "
+            f"weighting={weighting!r}",
+            remedy='make the index with Recipe(weighting="binary"), or leave measure out',
+            option="measure", found=measure, expected="binary",
+        )
+
+
+def _out_of_range(similarity: object, measure: object) -> InvalidOption:
+    jaccard = measure == "jaccard"
+    least, example = ("1/3", 0.8) if jaccard else (str(LEAST), 0.9)
+    what = "resemblance" if jaccard else "cosine"
     return InvalidOption(
         f"similarity={similarity!r} is not valid",
-        remedy=f"give a cosine from {LEAST} to 1, such as 0.9", option="similarity",
-        found=similarity, expected=f"{LEAST} to 1",
+        remedy=f"give a {what} from {least} to 1, such as {example}", option="similarity",
+        found=similarity, expected=f"{least} to 1",
     )
 
 

@@ -103,6 +103,7 @@ def search(
             plan.method, *promised(plan, question.similar), plan.flips, probes, compared, searched,
             time.perf_counter() - started,
             0 if question.similar is None else question.similar.compared_bits,
+            "cosine" if question.similar is None else question.similar.measure,
         )
     )
     return arranged(

@@ -71,7 +71,7 @@ def windows(
         stats = QueryStats(
             plan.method, *promised(plan, similar), plan.flips, probes, compared, len(tables),
             time.perf_counter() - started,
-            0 if similar is None else similar.compared_bits,
+            **({} if similar is None else similar.told),
         )
         after = window.last
         matches = arranged(

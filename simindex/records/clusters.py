@@ -52,14 +52,14 @@ class Clusters:
     """
 
     __slots__ = (
-        "_cluster", "_fetch_keys", "_ids", "_places", "_representative", "distance", "mode",
-        "similarity_bits", "size",
+        "_cluster", "_fetch_keys", "_ids", "_places", "_representative", "distance", "measure",
+        "mode", "similarity_bits", "size",
     )
 
     def __init__(
         self, ids: U64, places: NDArray[Any], cluster: NDArray[Any], representative: NDArray[Any],
         distance: U16, size: I64, mode: str, fetch_keys: Fetch | None = None, *,
-        similarity_bits: int = 0,
+        similarity_bits: int = 0, measure: str = "cosine",
     ) -> None:
         self._ids, self._places = ids, places
         self._cluster, self._representative = cluster, representative
@@ -69,6 +69,8 @@ class Clusters:
         self._fetch_keys = fetch_keys
         self.similarity_bits: int = similarity_bits
         """If a similarity was asked for: how many bits were compared for `distance`. Else 0."""
+        self.measure: str = measure
+        """What `similarity` is: ``"cosine"`` or ``"jaccard"``."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         fetch = self._fetch_keys
@@ -76,7 +78,9 @@ class Clusters:
             # Keys are fetched where the index is; elsewhere they travel along.
             fetch = partial(_picked, fetch(np.arange(len(self._ids))))
         columns = (self._ids, self._places, self._cluster, self._representative)
-        made = partial(Clusters, similarity_bits=self.similarity_bits)
+        made = partial(
+            Clusters, similarity_bits=self.similarity_bits, measure=self.measure
+        )
         return (made, (*columns, self.distance, self.size, self.mode, fetch))
 
     @property
@@ -84,13 +88,13 @@ class Clusters:
         """The estimated cosine with the representative, float32 (n,). None unless a similarity was
         asked for."""
         bits = self.similarity_bits
-        return estimated(self.distance, bits) if bits else None
+        return estimated(self.distance, bits, self.measure) if bits else None
 
     @property
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (n,). None unless it was asked for."""
         bits = self.similarity_bits
-        return standard_error(self.distance, bits) if bits else None
+        return standard_error(self.distance, bits, self.measure) if bits else None
 
     @property
     def id(self) -> U64:
@@ -165,7 +169,7 @@ class Clusters:
             yield Clusters(
                 self._ids, self._places[some], self._cluster[some], self._representative[some],
                 self.distance[some], self.size[some], self.mode, self._fetch_keys,
-                similarity_bits=self.similarity_bits,
+                similarity_bits=self.similarity_bits, measure=self.measure,
             )
 
     def take(self, rows: I64) -> Clusters:

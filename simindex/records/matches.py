@@ -57,6 +57,8 @@ class QueryStats(NamedTuple):
     similarity_bits: int = 0
     """If a similarity was asked for: how many bits were compared for `distance`, those of the
     sketches, or of the fingerprints if there are no sketches. Else 0."""
+    measure: str = "cosine"
+    """What `similarity` is: ``"cosine"`` or ``"jaccard"``."""
 
 
 class KeySource:
@@ -170,13 +172,13 @@ class Matches:
     def similarity(self) -> F32 | None:
         """The estimated cosine of each match, float32 (r,). None unless it was asked for."""
         bits = self.stats.similarity_bits
-        return estimated(self.distance, bits) if bits else None
+        return estimated(self.distance, bits, self.stats.measure) if bits else None
 
     @property
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (r,). None unless it was asked for."""
         bits = self.stats.similarity_bits
-        return standard_error(self.distance, bits) if bits else None
+        return standard_error(self.distance, bits, self.stats.measure) if bits else None
 
     def keys(self) -> list[str] | list[bytes] | None:
         """The keys of the matches, in their order. None if the index has no keys."""

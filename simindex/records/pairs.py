@@ -61,7 +61,7 @@ class Pairs:
     `SimilarPair` objects then.
     """
 
-    __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "similarity_bits")
+    __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "measure", "similarity_bits")
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class Pairs:
         fetch_keys: PairKeys | None = None,
         *,
         similarity_bits: int = 0,
+        measure: str = "cosine",
         guarantee: str = "exact",
     ) -> None:
         self.a: I64 | U64 = a
@@ -80,6 +81,8 @@ class Pairs:
         self.similarity_bits: int = similarity_bits
         """If a similarity was asked for: how many bits were compared for `distance`, those of the
         sketches, or of the fingerprints if there are no sketches. Else 0."""
+        self.measure: str = measure
+        """What `similarity` is: ``"cosine"`` or ``"jaccard"``."""
         self.guarantee: str = guarantee
         """``"exact"``, or which share of the pairs is expected, in words."""
 
@@ -87,13 +90,13 @@ class Pairs:
     def similarity(self) -> F32 | None:
         """The estimated cosine of each pair, float32 (p,). None unless it was asked for."""
         bits = self.similarity_bits
-        return estimated(self.distance, bits) if bits else None
+        return estimated(self.distance, bits, self.measure) if bits else None
 
     @property
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (p,). None unless it was asked for."""
         bits = self.similarity_bits
-        return standard_error(self.distance, bits) if bits else None
+        return standard_error(self.distance, bits, self.measure) if bits else None
 
     def keys(self) -> tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]] | None:
         """The keys of a and of b, fetched from the index. None if there are no keys."""
@@ -231,10 +234,12 @@ class CollapsedPairs(Pairs):
         fetch_keys: PairKeys | None = None,
         *,
         similarity_bits: int = 0,
+        measure: str = "cosine",
         guarantee: str = "exact",
     ) -> None:
         super().__init__(
-            a, b, distance, fetch_keys, similarity_bits=similarity_bits, guarantee=guarantee
+            a, b, distance, fetch_keys, similarity_bits=similarity_bits, measure=measure,
+            guarantee=guarantee,
         )
         self.groups: EqualRows = groups
 

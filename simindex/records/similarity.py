@@ -3,6 +3,9 @@
 Each of b bits differs with the chance p = arccos(cosine) / pi, independently of the others. So d
 has the standard deviation sqrt(b p (1 - p)), and the estimate one of pi sin(pi p) sqrt(p (1 - p) /
 b). Source: [PSM] section 3, after Charikar; see docs/explanation/methods.md.
+
+A Jaccard resemblance is cosine / (2 - cosine) for sets of equal size, and its error that of the
+cosine times 2 / (2 - cosine)^2.
 """
 
 from __future__ import annotations
@@ -11,17 +14,24 @@ import numpy as np
 
 from simindex.arrays import F32, U16
 
-
-def estimated(distance: U16, bits: int) -> F32:
-    """float32 (n,): the cosine that each distance of so many bits stands for."""
-    return np.cos(np.pi * distance / bits).astype(np.float32)
+MEASURES = ("cosine", "jaccard")
 
 
-def standard_error(distance: U16, bits: int) -> F32:
+def estimated(distance: U16, bits: int, measure: str = "cosine") -> F32:
+    """float32 (n,): the similarity that each distance of so many bits stands for."""
+    cosine = np.cos(np.pi * distance / bits)
+    found = cosine / (2 - cosine) if measure == "jaccard" else cosine
+    return found.astype(np.float32)
+
+
+def standard_error(distance: U16, bits: int, measure: str = "cosine") -> F32:
     """float32 (n,): of `estimated`.
 
     Half a bit is added, so that equal bits do not seem to be certain.
     """
     share = (distance + 0.5) / (bits + 1)
     deviation = np.sqrt(share * (1 - share) / bits)
-    return (np.pi * np.abs(np.sin(np.pi * share)) * deviation).astype(np.float32)
+    error = np.pi * np.abs(np.sin(np.pi * share)) * deviation
+    if measure == "jaccard":
+        error = error * 2 / (2 - np.cos(np.pi * share)) ** 2
+    return error.astype(np.float32)

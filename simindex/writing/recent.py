@@ -139,10 +139,10 @@ class Recent:
         match = Match(0, self._ids[at], self._keys[at], int(distance[best]))
         if similar is None:
             return match
-        bits, nearest = similar.compared_bits, distance[best : best + 1]
+        told = distance[best : best + 1], similar.compared_bits, similar.measure
         return replace(
-            match, similarity=float(estimated(nearest, bits)[0]),
-            similarity_error=float(standard_error(nearest, bits)[0]),
+            match, similarity=float(estimated(*told)[0]),
+            similarity_error=float(standard_error(*told)[0]),
         )
 
     def named(self, names: Names) -> tuple[U64, U64, list[Any], U64, I64]:

@@ -7,7 +7,13 @@ from math import acos, cos, pi
 import numpy as np
 import pytest
 
-from simindex.bits.similarity import candidate_radius, flip_share, share_within, threshold
+from simindex.bits.similarity import (
+    candidate_radius,
+    cosine_of_jaccard,
+    flip_share,
+    share_within,
+    threshold,
+)
 
 
 @pytest.mark.parametrize("bits", [64, 512, 4096])
@@ -43,3 +49,9 @@ def test_the_threshold_is_the_last_distance_whose_cosine_is_enough(bits: int) ->
         assert cos(pi * (most + 1) / bits) < similarity
     assert threshold(0.9, 512) == 73
     assert threshold(1.0, 512) == 0
+
+
+@pytest.mark.parametrize(("shared", "size"), [(10, 10), (8, 10), (5, 10), (1, 3), (0, 4)])
+def test_the_cosine_of_sets_of_equal_size(shared: int, size: int) -> None:
+    resemblance = shared / (2 * size - shared)
+    assert cosine_of_jaccard(resemblance) == pytest.approx(shared / size)

@@ -78,6 +78,26 @@ def test_matches_have_it_in_lines_and_tables(run: Run, sketched: Path) -> None:
     assert unmatched.stdout == ""
 
 
+def test_a_resemblance_is_told_as_one(run: Run, sketched: Path) -> None:
+    done = run("pairs", sketched, "--similarity", "0.8", "--measure", "jaccard", "--json")
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) == 6
+    for one in found:
+        cosine = cos(pi * one["distance"] / 128)
+        assert one["similarity"] == round(cosine / (2 - cosine), 4)
+    assert "which sets of equal size have at the resemblance 0.8" in done.stderr
+    run("export", sketched, "-o", "rows.jsonl")
+    done = run("query", sketched, "rows.jsonl", "--similarity", "0.8", "--measure", "jaccard")
+    values = {line.split("\t")[3] for line in done.stdout.splitlines()}
+    assert values == {"1.0", *(str(one["similarity"]) for one in found)}
+    Path("a.jsonl").write_text('{"id": "a", "text": "one two three four five"}\n')
+    run("build", "t.sim", "a.jsonl")
+    done = run("pairs", "t.sim", "--similarity", "0.8", "--measure", "jaccard", code=2)
+    assert "--measure jaccard compares sets of features" in done.stderr
+    done = run("pairs", "t.sim", "--measure", "jaccard", code=2)
+    assert "says what a similarity is, and none is given" in done.stderr
+
+
 def test_a_similarity_excludes_a_distance_and_the_nearest(run: Run, sketched: Path) -> None:
     for command in (["query", sketched, "--text", "a"], ["pairs", sketched],
                     ["explain", sketched, "--text", "a"]):

@@ -75,6 +75,17 @@ def test_online_psm_reports_rate_recall_and_flips(tmp_path: Path) -> None:
     assert "truth of 4,000 queries" in ours["notes"]
 
 
+@pytest.mark.slow
+def test_similarity_reports_what_was_planted_and_found(tmp_path: Path) -> None:
+    _, (ours, exact) = bench(
+        "similarity", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
+    )
+    assert exact["engine"] == "simindex exact h = 10"
+    assert min(ours["median"], exact["median"]) > 0
+    assert ours["recall"] > 0.9
+    assert "of 2,000 planted pairs 0.9" in ours["notes"]
+
+
 def test_assumed_recall_is_measured_of_every_kind(tmp_path: Path) -> None:
     """Nothing is learned from, and exact tables answer where they are cheaper."""
     _, measured = bench(

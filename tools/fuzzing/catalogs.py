@@ -19,7 +19,7 @@ import msgpack
 import numpy as np
 
 import simindex
-from fuzzing.envelopes import QUERIES, example
+from fuzzing.envelopes import QUERIES, SKETCH_WORDS, example
 from fuzzing.target import Target
 from simindex._kernels import _native
 from simindex.planning.machine import Machine
@@ -30,10 +30,11 @@ from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import DATABASES
 from simindex.storage.catalog.records import Reading, stored_options
 from simindex.storage.catalog.values import PARTED, checksum, pack, unpack
+from simindex.storage.tables.sketches import sketches_at
 
 Records = dict[tuple[str, bytes], bytes]
 
-KEPT = ((64, False), (64, True))
+KEPT = ((64, False, 0), (64, True, 0), (64, True, SKETCH_WORDS))
 """Examples whose catalogs are the seeds. A changed one is opened with the files of its example."""
 
 
@@ -84,8 +85,8 @@ def _opened(number: int) -> simindex.Index:
 def seeds() -> list[bytes]:
     """The catalogs of two indexes, the first byte saying of which; one holds a recipe as well."""
     found = []
-    for number, (bits, keys) in enumerate(KEPT):
-        path = example(bits, keys) / "catalog"
+    for number, kept in enumerate(KEPT):
+        path = example(*kept) / "catalog"
         with lmdb.open(
             str(path), max_dbs=len(DATABASES), readonly=True, lock=False, lib_version=0
         ) as environment:
@@ -185,6 +186,8 @@ def execute(data: bytes) -> None:
         _native.probe_checked(
             table.checked, table.header_bits, queries, np.zeros(1, np.uint64), 3, False
         )
+        if table.sketches is not None and len(table):
+            sketches_at(table, np.array([0, len(table) - 1]))
         if table.keys is not None:
             table.keys.slice(0, len(table)).decoded("bytes")
     for _ in snapshot.live_rows(found, 16, options, None):

@@ -6,12 +6,13 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import simindex
 from fuzzing.target import Target, workplace
-from simindex import IndexOptions
+from simindex import Batch, IndexOptions
 from simindex._kernels import _native
 from simindex.arrays import F32, U64
 from simindex.bits.design import BlockDesign
@@ -33,40 +34,48 @@ from simindex.storage.tables import deletionfile, permuted, slicelist
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import KEY_OFFSETS, Segment, open_segment
+from simindex.storage.tables.sketches import SKETCHES, sketches_at
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.tombstones import Tombstones
 
 BPHS = "bphs:G=3,g=1,r=2"
 ISSL = "issl:w=8"
+SKETCH_WORDS = 3
 KINDS = (".rows", ".bphs", ".issl", ".dead")
 QUERIES = np.array([0, 1 << 63, (1 << 64) - 1, 12345], np.uint64)
 
 
 @cache
-def example(bits: int, keys: bool) -> Path:
+def example(bits: int, keys: bool, sketch_words: int = 0) -> Path:
     """A small index with every kind of file."""
-    path = workplace() / f"example-{bits}-{keys}.sim"
+    path = workplace() / f"example-{bits}-{keys}-{sketch_words}.sim"
     structures: tuple[str, ...] = ("psm", BPHS, ISSL) if bits == 64 else ("psm",)
     options = IndexOptions(
         bits=bits, keys="str" if keys else False, batch_rows=16, min_merge=0, reservoir_rows=4,
-        structures=structures,
+        structures=structures, sketch_bits=64 * sketch_words,
     )
     rng = np.random.default_rng(bits + keys)
     with simindex.open(path, "n", options=options) as index:
         for start in range(0, 60, 30):
             rows = rng.integers(0, 1 << 64, (30, bits // 64), dtype=np.uint64)
             rows[10:20] = rows[:10] ^ np.uint64(1 << 7)
-            names = {"keys": [f"key {start + i}" for i in range(30)]} if keys else {}
-            index.append(rows, **names)
+            names = [f"key {start + i}" for i in range(30)] if keys else None
+            index.append(Batch(rows, keys=names, sketch=_sketch(rows, sketch_words)))
             index.commit()
-        last = {"keys": ["a", "b"]} if keys else {}
-        index.append(rows[:2], weights=_weights(rows[:2]), **last)
+        last: dict[str, Any] = {"keys": ["a", "b"]} if keys else {}
+        index.append(Batch(
+            rows[:2], weights=_weights(rows[:2]), sketch=_sketch(rows[:2], sketch_words), **last
+        ))
         if keys:
             index.delete(keys=["key 3", "a"])
         else:
             index.delete(ids=[3, 7])
         index.commit()
     return path
+
+
+def _sketch(rows: U64, words: int) -> U64 | None:
+    return np.repeat(~rows[:, :1], words, axis=1) if words else None
 
 
 def _weights(rows: U64) -> F32:
@@ -77,8 +86,10 @@ def _weights(rows: U64) -> F32:
 def seeds() -> list[bytes]:
     """Files of each kind; the generation says which one it is."""
     found = []
-    for bits, keys in ((64, False), (64, True), (128, False), (1024, True)):
-        index, record = _own(bits, keys)
+    for bits, keys, sketch_words in (
+        (64, False, 0), (64, True, 0), (128, False, 0), (1024, True, 0), (64, True, SKETCH_WORDS)
+    ):
+        index, record = _own(bits, keys, sketch_words)
         beside = {".rows", ".dead"} if keys or bits > 64 else set(KINDS)
         files = index.path / "segments"
         for path in sorted([*files.glob(f"{record.name[:25]}*"), *files.glob("*.dead")]):
@@ -139,7 +150,10 @@ def execute(data: bytes) -> None:
         )
         path.rename(directory / record.name)
         keyed = envelope.section(KEY_OFFSETS, "<i8") is not None
-        folder = SegmentFolder(directory, identity.index, bits, keyed)
+        sketch_words = SKETCH_WORDS if envelope.has_section(SKETCHES) else 0
+        folder = SegmentFolder(
+            directory, identity.index, bits, keyed, sketch_words=sketch_words
+        )
         search_rows(open_segment(folder, record, lambda: None))
         return
     if kind == ".dead":
@@ -150,13 +164,15 @@ def execute(data: bytes) -> None:
 
 
 def search_rows(segment: Segment) -> None:
-    """Everything that follows numbers of a segment: headers, keys, checksums."""
+    """Everything that follows numbers of a segment: headers, sketches, keys, checksums."""
     words = segment.fingerprints.shape[1]
     queries = np.repeat(QUERIES[:, None], words, axis=1)
     masks = exhaustive_masks(segment.header_bits, 1)
     found = _native.probe_checked(
         segment.checked, segment.header_bits, queries, masks, 64 * words, False
     )
+    if segment.sketches is not None:
+        sketches_at(segment, found[1].astype(np.int64))
     segment.envelope.damaged_chunks()
     if segment.keys is not None:
         with suppress(ValueError):  # what `take` is documented to raise
@@ -178,8 +194,10 @@ def look_up(run: Tombstones) -> None:
 
 
 @cache
-def _own(bits: int = 64, keys: bool = False) -> tuple[simindex.Index, SegmentRecord]:
-    index = simindex.open(example(bits, keys))
+def _own(
+    bits: int = 64, keys: bool = False, sketch_words: int = 0
+) -> tuple[simindex.Index, SegmentRecord]:
+    index = simindex.open(example(bits, keys, sketch_words))
     return index, index._current().segments[0].record
 
 

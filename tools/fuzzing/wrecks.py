@@ -19,7 +19,8 @@ import numpy as np
 import simindex
 from fuzzing import envelopes
 from fuzzing.target import Target, workplace
-from simindex import IndexOptions
+from simindex import Batch, IndexOptions
+from simindex.arrays import U64
 from simindex.errors import SimindexError
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.values import checksum
@@ -40,19 +41,24 @@ def _example(keyed: bool) -> Path:
     """A small index: a merged segment, another, deletions, and rows that wait for a segment."""
     path = workplace() / f"whole-{keyed}.sim"
     options = IndexOptions(
-        keys="str" if keyed else False, batch_rows=16, min_merge=2, reservoir_rows=4,
+        keys="str" if keyed else False, sketch_bits=64 if keyed else 0,
+        batch_rows=16, min_merge=2, reservoir_rows=4,
         structures=("psm", envelopes.BPHS) if keyed else ("psm",),
     )
     with simindex.open(path, "n", options=options) as index:
         for start in range(0, 54, 18):
             rows = np.arange(start, start + 18, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-            index.append(rows, **({"keys": [f"key {row}" for row in rows]} if keyed else {}))
+            index.append(_batch(rows, [f"key {row}" for row in rows] if keyed else None))
             index.commit()
             if not start:
                 index.delete(**({"keys": ["key 0"]} if keyed else {"ids": [0]}))
-        index.append(rows[:2], **({"keys": ["one", "two"]} if keyed else {}))
+        index.append(_batch(rows[:2], ["one", "two"] if keyed else None))
         index.commit()
     return path
+
+
+def _batch(rows: U64, keys: list[str] | None) -> Batch:
+    return Batch(rows, keys=keys, sketch=None if keys is None else ~rows[:, None])
 
 
 @cache

@@ -10,7 +10,7 @@ Imports nothing of the package.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -115,6 +115,54 @@ def wrong_top(queries: Iterable[int], k: int, *, some: bool = False) -> Answer:
             if not some and [distance for _, distance in given] != right:
                 return f"top: query {number} got distances {given} instead of {right}"
         return ""
+
+    return judge
+
+
+Near = Callable[[int, int], int | None]
+"""The distance that a call tells of two fingerprints; None if they are not near."""
+
+
+def near_by_sketches(h: int, most: int, sketches: Mapping[int, int]) -> Near:
+    """Within h, and their sketches within `most`; these are known by fingerprints."""
+    def near(one: int, other: int) -> int | None:
+        if apart(one, other) > h:
+            return None
+        distance = apart(sketches[one], sketches[other])
+        return distance if distance <= most else None
+
+    return near
+
+
+def wrong_similar(queries: Iterable[int], near: Near) -> Answer:
+    """Of `Index.query` by a similarity."""
+    asked = tuple(queries)
+
+    def judge(found: Any, rows: Rows) -> str:
+        given = sorted(zip(
+            found.query.tolist(), found.distance.tolist(), _names(found), strict=True
+        ))
+        right = sorted({
+            (number, distance, name) for number, query in enumerate(asked) for name, value in rows
+            if (distance := near(query, value)) is not None
+        })
+        return "" if given == right else f"matches {given}, not {right}"
+
+    return judge
+
+
+def wrong_similar_pairs(near: Near) -> Answer:
+    """Of `Index.pairs` by a similarity, where no two rows are equal."""
+    def judge(found: Any, rows: Rows) -> str:
+        given = Counter(
+            (frozenset(pair), distance) for part in found
+            for pair, distance in zip(_pairs(part), part.distance.tolist(), strict=True)
+        )
+        right = Counter(
+            (frozenset((a, b)), distance) for (a, one), (b, other) in combinations(rows, 2)
+            if a != b and (distance := near(one, other)) is not None
+        )
+        return "" if given == right else f"pairs {given - right} more, {right - given} missing"
 
     return judge
 

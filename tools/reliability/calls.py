@@ -33,6 +33,7 @@ from reliability.stages import (
     ONE,
     PLAIN,
     RUNS_S,
+    SKETCHES,
     SMALL,
     Effect,
     Mode,
@@ -114,8 +115,12 @@ class Call:
         return list(found) if isinstance(found, Iterator) else found
 
 
-SIMILARITY, RADIUS = 0.98, 6
-"""A similarity, and the radius within which 0.85 of such pairs are: rows have no sketches."""
+RESEMBLANCE = 0.98 / (2 - 0.98)
+"""The Jaccard resemblance of sets of equal size whose cosine is SIMILARITY."""
+
+SIMILARITY, RADIUS, KEPT = 0.98, 6, 8
+"""A similarity, the radius within which 0.85 of such pairs are, and the distance of sketches of 128
+bits that it keeps."""
 
 LOCATED = ("open", "repair")
 """Functions that get the path of the specimen."""
@@ -199,6 +204,12 @@ def listed(found: Any, rows: Rows) -> str:
     """Of `Index.rows`."""
     given = tuple(sorted(row for part in found for row in named(part)))
     return "" if given == rows else f"{len(given)} rows instead of {len(rows)}"
+
+
+def listed_once(found: Any, rows: Rows) -> str:
+    """Clusters that list each document."""
+    keys = found.keys()
+    return "" if sorted(keys) == sorted({name for name, _ in rows}) else f"listed {keys}"
 
 
 def has(*names: Any) -> Answer:
@@ -310,6 +321,8 @@ def _questions() -> Iterator[Call]:
     for method, judged in (("query", brute.wrong_matches), ("query_stream", _streamed)):
         yield Call(method, {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r",
                    answer=judged(ASKED, RADIUS))
+        yield Call(method, {"batch": QUERIES, "h": None, "similarity": RESEMBLANCE,
+                            "measure": "jaccard"}, mode="r", answer=judged(ASKED, RADIUS))
     yield Call("query_stream", {"batch": QUERIES}, mode="r", answer=_streamed(ASKED, 3))
     yield Call("query_stream", {"batch": QUERIES, "first": True}, mode="r",
                answer=_streamed(ASKED, 3, first=True))
@@ -351,16 +364,27 @@ def _questions() -> Iterator[Call]:
     yield Call("explain_top", {"batch": QUERIES, "k": 2, "max_error": "auto", "recall": 0.9,
                                "rerank": 8}, mode="r")
     yield Call("explain", {"batch": WEIGHTED, "recall": 0.8, "memory": ROOM}, mode="r")
-    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY}, mode="r")
+    yield Call("explain", {"batch": QUERIES, "h": None, "similarity": SIMILARITY,
+                           "measure": "cosine"}, mode="r")
     for arguments in ({"h": 3}, {"method": "auto"}, {"method": "blocks"}, {"memory_limit": ROOM},
                       {"threads": 2}, {"progress": progress}, {"collapse_equal": False}):
         yield Call("pairs", arguments, mode="r", answer=brute.wrong_pairs(3))
     yield Call("pairs", {"collapse_equal": True}, mode="r", answer=brute.wrong_collapsed(3))
     yield Call("pairs", on="keyed", mode="r", answer=brute.wrong_pairs(KEYED_H))
-    yield Call("pairs", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+    yield Call("pairs", {"similarity": RESEMBLANCE, "measure": "jaccard", "recall": 0.85}, mode="r",
                answer=brute.wrong_pairs(RADIUS))
-    yield Call("clusters", {"similarity": SIMILARITY, "recall": 0.85}, mode="r",
+    yield Call("clusters", {"similarity": RESEMBLANCE, "measure": "jaccard", "recall": 0.85},
+               mode="r",
                answer=brute.wrong_clusters(RADIUS))
+    near = brute.near_by_sketches(RADIUS, KEPT, SKETCHES)
+    yield Call("query", {"batch": KEYED_QUERIES, "h": None, "similarity": SIMILARITY},
+               on="keyed", mode="r", answer=brute.wrong_similar(KEYED_ASKED, near))
+    for collapse in (False, True):
+        yield Call("pairs", {"similarity": SIMILARITY, "collapse_equal": collapse}, on="keyed",
+                   mode="r", answer=brute.wrong_similar_pairs(near))
+    for mode in ("components", "star"):
+        yield Call("clusters", {"similarity": SIMILARITY, "mode": mode}, on="keyed", mode="r",
+                   answer=listed_once)
     for mode in ("components", "star"):
         yield Call("clusters", {"h": 3, "mode": mode}, mode="r",
                    answer=brute.wrong_clusters(3, star=mode == "star"))
@@ -430,7 +454,8 @@ def _questions_to_writers() -> Iterator[Call]:
 
 VALUES = np.array([value(71), value(72)], np.uint64)
 NAMED = batch({71: value(71), 72: value(72)})
-NAMED_KEYED = Batch(VALUES, keys=["a71", "a72"])
+FIRST_NAMED = Batch(VALUES, keys=["a71", "a72"])
+NAMED_KEYED = keyed(71, 72, key="a")
 LARGE_KEYED = keyed(*range(60, 80))
 PLAIN_WEIGHTS = np.ones((2, 64), np.float32)
 REPLACED = batch({3: value(91), 12: value(92), 93: value(93)})
@@ -446,8 +471,7 @@ def _additions() -> Iterator[Call]:
         yield Call("append", {"batch": LARGE}, states=states, effect=adding(LARGE))
     yield Call("append", {"batch": VALUES, "ids": [71, 72], "weights": PLAIN_WEIGHTS},
                effect=adding(NAMED), answer=named_rows(71, 72))
-    yield Call("append", {"batch": VALUES, "keys": ["a71", "a72"]}, on="keyed",
-               effect=adding(NAMED_KEYED))
+    yield Call("append", {"batch": NAMED_KEYED}, on="keyed", effect=adding(NAMED_KEYED))
     yield Call("append", {"batch": LARGE_KEYED}, on="keyed", states=("recent",),
                effect=adding(LARGE_KEYED))
     for states in ((), ("spilled",), ("merging",)):
@@ -511,12 +535,17 @@ def _ingests() -> Iterator[Call]:
         yield one({"batch": SMALL, "first": first}, first=first)
     yield one({"batch": SMALL, "recall": 0.8}, some=True)
     yield one({"batch": SMALL, "memory_limit": ROOM})
-    yield Call("ingest", {"batch": SMALL, "h": None, "similarity": SIMILARITY},
+    yield Call("ingest", {"batch": SMALL, "h": None, "similarity": RESEMBLANCE,
+                          "measure": "jaccard"},
                effect=chain(committed, adding(SMALL), committed),
                answer=brute.wrong_ingest(SMALL, RADIUS))
     yield one({"batch": SMALL, "threads": 2, "method": "scan"})
     yield one({"batch": VALUES, "ids": [71, 72], "weights": PLAIN_WEIGHTS}, NAMED)
-    yield one({"batch": VALUES, "keys": ["a71", "a72"]}, NAMED_KEYED, on="keyed")
+    yield one({"batch": NAMED_KEYED}, NAMED_KEYED, on="keyed")
+    yield Call("ingest", {"batch": NAMED_KEYED, "h": None, "similarity": SIMILARITY}, on="keyed",
+               effect=chain(committed, adding(NAMED_KEYED), committed))
+    yield Call("ingest", {"batch": VALUES, "keys": ["a71", "a72"]}, on="empty",
+               effect=chain(adding(FIRST_NAMED), committed))
 
 
 def _beginnings() -> Iterator[Call]:
@@ -527,7 +556,7 @@ def _beginnings() -> Iterator[Call]:
         yield Call("seen_or_add", {"text_or_batch": text(51), "key": "key51"}, on="empty",
                    states=states, effect=chain(committed, adding(keyed(51))), answer=is_none)
     yield Call("append", {"batch": VALUES, "keys": ["a71", "a72"]}, on="empty",
-               effect=adding(NAMED_KEYED))
+               effect=adding(FIRST_NAMED))
     yield Call("append", {"batch": ONE}, on="empty", effect=adding(ONE))
     yield Call("append", {"batch": LARGE_KEYED}, on="empty", effect=adding(LARGE_KEYED))
     yield Call("replace", {"batch": added}, on="empty", effect=adding(added))
@@ -557,7 +586,8 @@ def _beginnings() -> Iterator[Call]:
 def _admissions() -> Iterator[Call]:
     """One document, unless there is one like it."""
     yield Call("seen_or_add", {"text_or_batch": ONE}, effect=adding(ONE), answer=is_none)
-    yield Call("seen_or_add", {"text_or_batch": ONE, "h": None, "similarity": 1.0},
+    yield Call("seen_or_add", {"text_or_batch": ONE, "h": None, "similarity": 1.0,
+                               "measure": "jaccard"},
                effect=adding(ONE), answer=is_none)
     yield Call("seen_or_add", {"text_or_batch": batch({52: value(1)}), "h": 3, "recall": 0.8})
     yield Call("seen_or_add", {"text_or_batch": batch({52: value(51)}), "h": 1},

@@ -152,6 +152,10 @@ def _go_on(index: simindex.Index, rows: tuple[tuple[str, bytes], ...]) -> None:
     fresh = np.full((3, words), 2**64 - 1, np.uint64)
     name = "last" if index.options.keys else 2**63
     named: dict[str, Any] = {"keys" if index.options.keys else "ids": [name] * 3}
+    sketch_words = index.options.sketch_words
+    if sketch_words:
+        named["sketch"] = np.full((3, sketch_words), 2**64 - 1, np.uint64)
+        fingerprint += b"\xff" * (8 * sketch_words)
     batch = Batch(fresh, **named)
     index.append(batch)
     index.commit()

@@ -66,7 +66,10 @@ def batch(rows: Mapping[int, int], *, weights: bool = True) -> Batch:
 KEYED_H = 6
 """The radius of calls without an h where there is a recipe; 3 where there is none."""
 
-RECIPE = Recipe(h=KEYED_H)
+RECIPE = Recipe(h=KEYED_H, sketch_bits=128)
+
+SKETCHES: dict[int, int] = {}
+"""Of the fingerprints that `keyed` made."""
 
 WORDS = ("quick", "brown", "fox", "over", "lazy", "dogs", "while", "small", "segments", "merge")
 
@@ -78,7 +81,11 @@ def text(number: int) -> str:
 
 def keyed(*numbers: int, key: str = "key") -> Batch:
     """Texts of these numbers with their keys."""
-    return RECIPE.batch([text(n) for n in numbers], keys=[f"{key}{n}" for n in numbers])
+    made = RECIPE.batch([text(n) for n in numbers], keys=[f"{key}{n}" for n in numbers])
+    assert made.sketch is not None
+    for value, sketch in zip(made.rows[:, 0].tolist(), made.sketch, strict=True):
+        SKETCHES[value] = int.from_bytes(sketch.tobytes(), "little")
+    return made
 
 
 PLAIN = IndexOptions(

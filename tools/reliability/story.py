@@ -27,7 +27,7 @@ from simindex.errors import IndexNotFound
 
 U64 = NDArray[np.uint64]
 
-ROW = np.dtype([("id", "<u8"), ("fingerprint", "<u8")])
+ROW = np.dtype([("id", "<u8"), ("fingerprint", "<u8"), ("sketch", "<u8")])
 Rows = NDArray[Any]
 """ROW (n,), sorted: rows of an index, equal ones as often as they are stored."""
 
@@ -35,7 +35,8 @@ MARKER = 1 << 62
 """Ids from here on are markers."""
 
 OPTIONS = IndexOptions(
-    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl")
+    batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl"),
+    sketch_bits=64,
 )
 """Every kind of file with a few rows: 2 of them make a segment, 2 segments a merge."""
 
@@ -63,6 +64,7 @@ class Step:
         return Batch(
             self.rows["fingerprint"].copy(), ids=self.rows["id"].copy(),
             weights=np.ones((len(self.rows), 64), np.float32),
+            sketch=self.rows["sketch"].reshape(-1, 1),
         )
 
     def calls(self, index: simindex.Index) -> list[Callable[[], Any]]:
@@ -123,11 +125,17 @@ class Story:
             self._steps.append(step)
 
 
-def rows_of(ids: Any, fingerprints: Any) -> Rows:
-    """Rows of two columns, in their order."""
+def rows_of(ids: Any, fingerprints: Any, sketches: Any = None) -> Rows:
+    """Rows of columns, in their order; by default with the sketches that are theirs."""
     rows = np.empty(len(ids), ROW)
     rows["id"], rows["fingerprint"] = ids, fingerprints
+    rows["sketch"] = sketch_of(rows["fingerprint"]) if sketches is None else sketches
     return rows
+
+
+def sketch_of(fingerprints: U64) -> U64:
+    """The sketches of fingerprints, which are as far from each other as these are."""
+    return ~fingerprints
 
 
 def step(
@@ -182,8 +190,14 @@ def opened(path: Path) -> simindex.Index:
 
 def rows_in(index: simindex.Index) -> Rows:
     """All live rows of an index, sorted."""
-    parts = [rows_of(batch.ids, batch.fingerprints) for batch in index.rows()]
+    parts = [
+        rows_of(batch.ids, batch.fingerprints, _one_column(batch.sketch)) for batch in index.rows()
+    ]
     return np.sort(np.concatenate([np.empty(0, ROW), *parts]))
+
+
+def _one_column(sketch: U64 | None) -> Any:
+    return 0 if sketch is None else sketch[:, 0]
 
 
 def number(rows: Rows) -> int:
@@ -228,6 +242,17 @@ def compared(found: Any, right: list[tuple[int, int, int]], what: str) -> str:
 METHODS = ("auto", "psm", "scan")
 
 
+SIMILARITY, SIMILAR_BITS = 0.9, 9
+"""A similarity, and the largest distance that sketches of 64 bits keep by it."""
+
+
+def wrong_by_similarity(index: simindex.Index, state: Rows, queries: U64) -> str:
+    """What is wrong with the matches whose sketches are near, or ""."""
+    batch = Batch(queries, sketch=sketch_of(queries).reshape(-1, 1))
+    found = index.query(batch, similarity=SIMILARITY)
+    return compared(found, expected(state, queries, SIMILAR_BITS), f"similarity {SIMILARITY}")
+
+
 def wrong_answers(
     index: simindex.Index, state: Rows, rng: np.random.Generator, threads: int = 1
 ) -> str:
@@ -239,6 +264,7 @@ def wrong_answers(
         h = min(h, 2)
     found = index.query(queries, h=h, method=method, threads=threads)
     wrong = compared(found, expected(state, queries, h), f"{method} at h={h}")
+    wrong = wrong or wrong_by_similarity(index, state, queries)
     if wrong or not len(state):
         return wrong
     names, starts = np.unique(state["id"], return_index=True)

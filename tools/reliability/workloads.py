@@ -36,7 +36,7 @@ from simindex.storage.files.locks import unlock
 from simindex.writing import merges, releasing, writer
 
 Row = tuple[str, bytes]
-"""What names a row, as text, and its fingerprint."""
+"""What names a row, as text, and its fingerprint, followed by its sketch."""
 
 Rows = tuple[Row, ...]
 
@@ -47,7 +47,7 @@ PLAIN = IndexOptions(
     batch_rows=16, min_merge=2, reservoir_rows=4, structures=("psm", "bphs:G=2,g=1", "issl:w=8")
 )
 KEYED = IndexOptions(
-    bits=128, keys="str", batch_rows=16, min_merge=2, reservoir_rows=4,
+    bits=128, sketch_bits=192, keys="str", batch_rows=16, min_merge=2, reservoir_rows=4,
     structures=("psm", "bphs:G=2,g=1", "issl:w=8"),
 )
 OTHER_STRUCTURES = ("psm", "bphs:G=2,g=1,r=1")
@@ -80,7 +80,8 @@ def rows_of(index: simindex.Index) -> Rows:
 def named_rows(batch: Batch) -> list[Row]:
     """The rows of a batch that has ids or keys."""
     names: Any = batch.keys if batch.ids is None else batch.ids.tolist()
-    return list(zip(map(str, names), map(bytes, batch.rows), strict=True))
+    values = batch.rows if batch.sketch is None else np.hstack([batch.rows, batch.sketch])
+    return list(zip(map(str, names), map(bytes, values), strict=True))
 
 
 @dataclass
@@ -108,7 +109,11 @@ class Work:
         fingerprints = values.reshape(count, -1)
         weights = np.ones((count, self.options.bits), np.float32)
         if self.options.keys:
-            return Batch(fingerprints, keys=[f"key {n}" for n in numbers], weights=weights)
+            sketch = (~values[:: self.options.words]).repeat(self.options.sketch_words)
+            return Batch(
+                fingerprints, keys=[f"key {n}" for n in numbers], weights=weights,
+                sketch=sketch.reshape(count, -1),
+            )
         return Batch(fingerprints, ids=numbers, weights=weights)
 
     @contextmanager
@@ -203,7 +208,7 @@ def replace(work: Work) -> None:
     gone = [row[0] for row in work.rows[:2]]
     names = [*gone, *(row[0] for row in named_rows(fresh)[len(gone):])]
     named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
-    fresh = Batch(fresh.fingerprints, **named)
+    fresh = Batch(fresh.fingerprints, sketch=fresh.sketch, **named)
     with work.step(work.adding(fresh, without=gone)):
         work.index.replace(fresh)
         work.index.commit()

@@ -26,7 +26,7 @@ from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
-from simindex.cli.similarity import require_one, similarity_option
+from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
 
@@ -37,6 +37,7 @@ from simindex.errors import InvalidOption
 @fingerprint_option
 @distance_option
 @similarity_option
+@measure_option
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
     help="Share of the near-duplicates to find, as in `query`. 1 is exact.",
@@ -51,7 +52,7 @@ from simindex.errors import InvalidOption
 @output_options
 def explain(
     index_path: str, texts: tuple[str, ...], fingerprints: list[list[int]], h: int | None,
-    similarity: float | None, recall: float, method: str, memory: int | None,
+    similarity: float | None, measure: str, recall: float, method: str, memory: int | None,
     nearest: dict[str, Any] | None, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Print how INDEX answers one query.
@@ -67,7 +68,8 @@ def explain(
         question = _question(index, texts, fingerprints)
         found: simindex.Explanation | simindex.TopExplanation = (
             index.explain(
-                question, h=h, similarity=similarity, recall=recall, method=method, memory=memory
+                question, h=h, similarity=similarity, measure=measure, recall=recall,
+                method=method, memory=memory,
             )
             if nearest is None else index.explain_top(question, **nearest)
         )

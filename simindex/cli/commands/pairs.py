@@ -22,6 +22,7 @@ from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
+    measure_option,
     require_one,
     schema_of_similarity,
     share_option,
@@ -35,6 +36,7 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @index_argument
 @distance_option
 @similarity_option
+@measure_option
 @share_option
 @click.option(
     "--collapse-equal", is_flag=True,
@@ -47,7 +49,7 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @result_options
 @output_options
 def pairs(
-    index_path: str, h: int | None, similarity: float | None, recall: float,
+    index_path: str, h: int | None, similarity: float | None, measure: str, recall: float,
     collapse_equal: bool, memory_limit: int | None, threads: int | None, results: Results,
     as_json: bool, quiet: bool,
 ) -> None:
@@ -70,7 +72,8 @@ def pairs(
         if similarity is None:
             h = index.h if h is None else h
         for some in index.pairs(
-            h=h, similarity=similarity, recall=recall, collapse_equal=collapse_equal,
+            h=h, similarity=similarity, measure=measure, recall=recall,
+            collapse_equal=collapse_equal,
             memory_limit=memory_limit, threads=threads, progress=progress.tell,
         ):
             found += print_pairs(some, write)
@@ -122,7 +125,7 @@ def _columns(some: Any) -> Iterator[dict[str, Any]]:
         if keys is not None:
             columns["a_key"], columns["b_key"] = keys
         if bits:
-            columns |= columns_of_similarity(distance, bits)
+            columns |= columns_of_similarity(distance, bits, some.measure)
         for start in range(0, len(a), LINES_AT_ONCE):
             rows = slice(start, start + LINES_AT_ONCE)
             yield {name: column[rows] for name, column in columns.items()}

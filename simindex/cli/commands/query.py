@@ -38,6 +38,7 @@ from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
+    measure_option,
     require_one,
     schema_of_similarity,
     similarity_option,
@@ -191,10 +192,11 @@ That is None without --top. Options of the command that contradict it are a wron
 )
 @distance_option
 @similarity_option
+@measure_option
 def query(
     index_path: str, inputs: tuple[str, ...], texts: tuple[str, ...], fingerprints: list[list[int]],
-    others: tuple[str, ...], h: int | None, similarity: float | None, recall: float, first: bool,
-    limit: int | None,
+    others: tuple[str, ...], h: int | None, similarity: float | None, measure: str, recall: float,
+    first: bool, limit: int | None,
     listed: str | None, method: str, memory: int | None, memory_limit: int | None,
     threads: int | None, nearest: dict[str, Any] | None, reading: Reading, results: Results,
     as_json: bool, quiet: bool,
@@ -235,7 +237,7 @@ def query(
             partial(nearest_in_parts, partial(index.top, **nearest, threads=threads), nearest["k"])
             if nearest else
             partial(near_in_parts, partial(
-                index.query_stream, h=h, similarity=similarity,
+                index.query_stream, h=h, similarity=similarity, measure=measure,
                 first=first or listed is not None, limit=limit, recall=recall, method=method,
                 memory=memory, threads=threads,
             ))
@@ -363,16 +365,20 @@ def print_matches(
     write: Write | None,
 ) -> None:
     """Prints matches as lines, or hands them to `write`; query 0 has the name at `start`."""
-    bits = 0 if isinstance(matches, simindex.TopMatches) else matches.stats.similarity_bits
+    bits, measure = 0, "cosine"
+    if not isinstance(matches, simindex.TopMatches):
+        bits, measure = matches.stats.similarity_bits, matches.stats.measure
     for some in _blocks(matches):
-        columns = _columns(names, start, some, bits)
+        columns = _columns(names, start, some, bits, measure)
         if write is None:
             click.echo("\n".join(_lines(some, columns)))
         else:
             write(columns)
 
 
-def _columns(names: list[str], start: int, some: list[simindex.Match], bits: int) -> Columns:
+def _columns(
+    names: list[str], start: int, some: list[simindex.Match], bits: int, measure: str
+) -> Columns:
     """What is written of some matches of the queries from `start` on.
 
     If a similarity was asked for, the distance counts of so many bits.
@@ -380,7 +386,9 @@ def _columns(names: list[str], start: int, some: list[simindex.Match], bits: int
     import numpy as np
 
     distance = [match.distance for match in some]
-    similarity = columns_of_similarity(np.array(distance, np.uint16), bits) if bits else {}
+    similarity = (
+        columns_of_similarity(np.array(distance, np.uint16), bits, measure) if bits else {}
+    )
     return {
         "query": [names[start + match.query] for match in some],
         "id": [match.id for match in some],
