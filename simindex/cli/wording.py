@@ -13,8 +13,8 @@ OPTIONS = {
     "rerank": "--rerank", "threads": "--threads", "sample": "--sample", "bits": "--bits",
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
     "first": "--first", "limit": "--limit", "ngram": "--ngram", "similarity": "--similarity",
-    "sketch_bits": "--sketch-bits", "measure": "--measure",
-    "max_matches": "--max-matches", "max_share": "--max-share",
+    "sketch_bits": "--sketch-bits", "measure": "--measure", "max_matches": "--max-matches",
+    "max_share": "--max-share",
 }
 """Of the arguments that commands have options for."""
 
