@@ -281,6 +281,26 @@ def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
         assert not (tmp_path / f"s{shards}" / "shards.json").exists()
 
 
+def test_options_of_a_search_are_those_of_each_shard(made: Shards) -> None:
+    queries = families(1, 40)
+    every = made.query(queries, h=3)
+    first = made.query(queries, h=3, first=True)
+    assert first.query.tolist() == sorted(set(every.query.tolist()))
+    of_every = set(zip(every.query.tolist(), every.id.tolist(), strict=True))
+    assert set(zip(first.query.tolist(), first.id.tolist(), strict=True)) <= of_every
+    assert answer(made.query(queries, h=3, method="scan")) == answer(every)
+    for how in ({"method": "none"}, {"memory_limit": 0}, {"memory": -1}, {"recall": 2}):
+        with pytest.raises(InvalidOption, match=next(iter(how))):
+            made.query(queries, h=3, **how)  # type: ignore[arg-type]
+    for call in (made.losers, made.clusters):
+        with pytest.raises(InvalidOption, match="memory_limit"):
+            call(h=3, memory_limit=0)
+    with pytest.raises(InvalidOption, match="method"):
+        made.top(queries, 1, method="none")
+    nearest = made.top(queries, 1)
+    assert answer(made.top(queries, 1, method="auto")) == answer(nearest)
+
+
 def test_a_row_that_a_shard_has_already_is_refused(made: Shards) -> None:
     before = made.shard_map
     for ids, message in [([100, 45], "shard 2 .* has the id 45 of row 1"), ([7777, 7777], "twice")]:

@@ -228,8 +228,9 @@ def test_the_example_of_the_page_runs(
     page = (Path(__file__).parents[2] / "docs/how-to/shards.md").read_text(encoding="utf-8")
     code = page.partition("## On Spark")[2].partition("```python no-run\n")[2].partition("```")[0]
     assert "spark.dedup" in code
-    monkeypatch.chdir(tmp_path)
-    exec(code, {})  # noqa: S102
+    monkeypatch.chdir(tmp_path)  # Java stays where it was
+    exec(code.replace('"dropped"', repr(str(tmp_path / "dropped"))), {})  # noqa: S102
+    assert list((tmp_path / "dropped").glob("*.json"))
 
 
 def test_a_run_that_failed_is_completed_by_the_next(
