@@ -36,6 +36,7 @@ from simindex.cli.choices import (
     input_options,
     inputs_argument,
     output_options,
+    times_option,
 )
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
@@ -110,6 +111,7 @@ SKETCH_BITS = 512
     help="Share of the stored near-duplicates to find. 1 is exact.",
 )
 @click.option("--temp-dir", type=NamedPath(), help="Folder for the temporary index.")
+@times_option
 @recipe_options
 @idf_options
 @input_options
@@ -118,8 +120,8 @@ SKETCH_BITS = 512
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, similarity: float | None,
     keep: Keep, date_field: str | None, buffer_documents: int | None, mark: bool, audit: str | None,
-    recall: float, temp_dir: str | None, recipe_given: dict[str, Any], learning: Learning,
-    reading: Reading, turn: Turn, as_json: bool, quiet: bool,
+    recall: float, temp_dir: str | None, times: bool, recipe_given: dict[str, Any],
+    learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents without their near-duplicates.
 
@@ -155,8 +157,9 @@ def dedup(
         buffer_documents = FIRST_BUFFER if keep.policy == "first" else BUFFER
     streamed = decided_in_buffers(inputs) if keep.is_by_rank else None
     whole = keep.is_by_rank and streamed is None
-    if turn.seconds and index_path is None:
-        raise click.UsageError("--wait goes with --index")
+    for given, option in ((turn.seconds, "--wait"), (times, "--times")):
+        if given and index_path is None:
+            raise click.UsageError(f"{option} goes with --index")
     if index_path is not None and temp_dir is not None and not whole:
         raise click.UsageError("nothing is temporary here: leave out --temp-dir")
     if keep.is_by_rank and not (whole or quiet):
@@ -170,7 +173,7 @@ def dedup(
     reading = reading.of_this_run() if index_path is None else reading.lasting()
     if similarity is not None and (index_path is None or not Path(index_path).exists()):
         recipe_given = {"sketch_bits": SKETCH_BITS, **recipe_given}
-    asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn)
+    asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn, times)
     with ExitStack() as opened:
         if index_path is None or whole:
             folder = opened.enter_context(temporary_folder(temp_dir))

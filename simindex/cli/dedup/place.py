@@ -64,6 +64,8 @@ class Asked:
     silent: bool
     turn: Turn
     """To write the index that lasts."""
+    times: bool = False
+    """Whether that has a time for each row."""
 
     def prepared(self, without: Path | None = None) -> Prepared:
         """The recipe asked for and the documents, with idf learned from them if it has any."""
@@ -162,12 +164,19 @@ def lasting(path: Path, asked: Asked) -> Place:
             asked.reading.say_names(asked.inputs, path)
         with told_in_full(f"{path} was not created"):
             prepared = asked.prepared(Path(os.path.realpath(path)))
-        options = simindex.IndexOptions(keys="str", recipe=prepared.recipe)
+        options = simindex.IndexOptions(
+            keys="str", recipe=prepared.recipe, times=asked.times
+        )
         made = NewIndex.at(path, options)
         keep_origin(made.index)
         return Place(path, made.index, prepared, asked, lasting=True, made=made)
     with ExitStack() as opened:
         opened.callback(index.close)
+        if asked.times and not index.options.times:
+            raise InvalidOption(
+                f"{path} has no times, which an index gets when it is made",
+                remedy="leave out --times, or name a new index", option="times", path=str(path),
+            )
         if awaits_recipe(index):
             place = _first(path, index, asked)
             opened.pop_all()

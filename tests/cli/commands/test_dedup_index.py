@@ -126,6 +126,21 @@ def test_an_index_without_rows_takes_the_recipe_of_the_run(
     assert run("dedup", "a.jsonl", "--index", "i.sim").stdout == ""
 
 
+def test_a_new_index_stores_times_if_asked_to(run: Run) -> None:
+    run("dedup", "--index", "i.sim", "--times", input=record(1))
+    run("dedup", "--index", "i.sim", "--times", input=record(2))
+    with simindex.open("i.sim", "r") as index:
+        assert index.options.times and len(index) == 2
+    assert "0 rows expired" in run("expire", "i.sim", "--older-than", "1d").stderr
+    run("dedup", "--index", "j.sim", input=record(1))
+    assert "j.sim has no times" in run(
+        "dedup", "--index", "j.sim", "--times", input=record(2), code=2
+    ).stderr
+    assert stored_keys("j.sim") == ["1.0"]
+    simindex.open("j.sim", "w").close()  # the lock was given back
+    assert "--times goes with --index" in run("dedup", "--times", input=record(1), code=2).stderr
+
+
 def test_an_index_that_is_written_elsewhere_is_refused(run: Run) -> None:
     run("dedup", "--index", "i.sim", input=record(1))
     with simindex.open("i.sim", "w"):
