@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
+from simindex.inputs.parquet_pages import Chunk, chunk_at
 from simindex.inputs.streams import Unreadable
 from simindex.options import MAX_KEY_BYTES
 
@@ -37,9 +38,20 @@ SPAN_BYTES = 1 << 24
 ROW_BYTES = 1 << 20
 """What a row takes beside its text and id, at most: more makes it a bad record."""
 
-BATCH_ROWS, BATCH_BYTES = 1 << 14, 1 << 25
-"""Of a row group of Parquet, so much is read at once: with each batch come all texts that the group
-has in a dictionary, so that small ones take three times as long."""
+BATCH_ROWS, BATCH_BYTES = 1 << 14, 1 << 24
+"""Of a row group of Parquet, so much is read at once."""
+
+COPIED_BYTES = 1 << 27
+"""What a batch takes at most if all of its rows have the longest text of a dictionary."""
+
+LEAST_COPIED = 64
+"""Rows in a batch; where they might take more, each text of the dictionary is held once."""
+
+READ_BYTES = 1 << 20
+"""Of a column at a time; else all of it in a row group is held as it is stored."""
+
+PAGE_BYTES = 1 << 29
+"""A page may take so many; writers make them of a megabyte."""
 
 GROUP_BYTES = 1 << 27
 """A row group may have so many, however small its file is."""
@@ -65,18 +77,21 @@ def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
 
     def batches() -> Iterator[Any]:
         opened = _seekable(stream)
-        file = parquet.ParquetFile(opened, page_checksum_verification=True)
+        how = {
+            "page_checksum_verification": True, "pre_buffer": False, "buffer_size": READ_BYTES,
+        }
+        file = parquet.ParquetFile(opened, **how)
         columns = _wanted(file.schema_arrow, source)
         leaves = [file.schema.column(at) for at in range(len(file.schema))]
         read = [at for at, leaf in enumerate(leaves) if _is_read(leaf.path, columns)]
-        # Else each row gets a copy of its text, of a page that has it once.
-        texts = [leaves[at].path for at in read if leaves[at].physical_type == "BYTE_ARRAY"]
+        texts = [at for at in read if leaves[at].physical_type == "BYTE_ARRAY"]
         file_bytes = opened.seek(0, SEEK_END)
         opened.seek(0)
-        file = parquet.ParquetFile(
-            opened, metadata=file.metadata, page_checksum_verification=True, read_dictionary=texts
+        once = parquet.ParquetFile(
+            opened, metadata=file.metadata, **how,
+            read_dictionary=[leaves[at].path for at in texts],
         )
-        return _of_groups(file, columns, read, file_bytes)
+        return _of_groups(opened, file, once, columns, read, texts, file_bytes)
 
     yield from _documents(batches, source)
 
@@ -87,24 +102,58 @@ def _is_read(path: str, columns: Sequence[str]) -> bool:
 
 
 def _of_groups(
-    file: Any, columns: Sequence[str], read: Sequence[int], file_bytes: int
+    opened: BinaryIO, file: Any, once: Any, columns: Sequence[str], read: Sequence[int],
+    texts: Sequence[int], file_bytes: int,
 ) -> Iterator[Any]:
-    """Batches of a Parquet file, of so many rows that they take about BATCH_BYTES."""
+    """Batches of a Parquet file, of so many rows that they take about BATCH_BYTES.
+
+    `file` gives each row a copy of its text, `once` gives each text of a row group once. It keeps
+    all that it has given of a group, and gives them again with each batch. So it reads only what
+    would else take more memory than can be told.
+    """
     for number in range(file.num_row_groups):
-        if file.metadata.row_group(number).total_byte_size > max(
-            GROUP_BYTES, MAX_EXPANSION * file_bytes
-        ):
+        group = file.metadata.row_group(number)
+        if group.total_byte_size > max(GROUP_BYTES, MAX_EXPANSION * file_bytes):
             raise Unreadable(
                 f"row group {number + 1} expands more than {MAX_EXPANSION:,} times: write the file "
                 "again, uncompressed, if it is to be trusted"
             )
         # Damaged figures of a column are an error here; below they would end the process.
-        next(file.iter_batches(batch_size=1, columns=columns, row_groups=[number]), None)
-        group = file.metadata.row_group(number)
-        chunks = [group.column(at) for at in read]
-        size = sum(max(0, chunk.total_uncompressed_size) for chunk in chunks)
+        first = next(once.iter_batches(batch_size=1, columns=columns, row_groups=[number]), None)
+        chunks = {at: _chunk(opened, group.column(at), number) for at in read}
+        size = sum(chunk.size for chunk in chunks.values())
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, size)))
-        yield from file.iter_batches(batch_size=rows, columns=columns, row_groups=[number])
+        longest = max((_longest(chunks[at], group.column(at), first) for at in texts), default=0)
+        copied = min(rows, COPIED_BYTES // max(1, longest))
+        if copied >= LEAST_COPIED and all(chunks[at].in_full for at in texts):
+            yield from file.iter_batches(batch_size=copied, columns=columns, row_groups=[number])
+        else:
+            yield from once.iter_batches(batch_size=rows, columns=columns, row_groups=[number])
+
+
+def _chunk(opened: BinaryIO, column: Any, number: int) -> Chunk:
+    """What the pages of a column in a row group take. Unreadable if one takes too much."""
+    start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
+    chunk = chunk_at(opened, start, column.total_compressed_size)
+    if chunk.largest > PAGE_BYTES:
+        raise Unreadable(
+            f"a page of row group {number + 1} takes {chunk.largest:,} bytes: write the file "
+            f"again, with pages of at most {PAGE_BYTES:,}"
+        )
+    return chunk
+
+
+def _longest(chunk: Chunk, column: Any, first: Any) -> int:
+    """Bytes of the longest text in a dictionary, or more; `first` is a batch of the first row."""
+    from pyarrow import compute, types
+
+    if chunk.begins_by_dictionary and first is not None and column.path_in_schema in (
+        first.schema.names
+    ):
+        array = first.column(column.path_in_schema)
+        if types.is_dictionary(array.type) and len(array.dictionary):
+            return int(compute.max(compute.binary_length(array.dictionary)).as_py() or 0)
+    return chunk.dictionary
 
 
 def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document]:
