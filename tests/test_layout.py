@@ -92,6 +92,7 @@ TESTED_BY = {
     "records/stars.py": "pairs/test_stars.py",
     "records/pairs.py": "pairs/test_indexed.py",
     "records/reports.py": "repair/test_rebuild.py",
+    "records/stars.py": "pairs/test_stars.py",
     "repair/check.py": "faults/test_damage.py",
     "repair/inventory.py": "repair/test_survey.py",
     "simhash/projection.py": "simhash/test_recipe_fingerprints.py",
