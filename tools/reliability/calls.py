@@ -412,8 +412,8 @@ def _questions() -> Iterator[Call]:
                              "precision": 0.5, "sample": 8, "seed": 1, "threads": 1,
                              "progress": progress}, on="empty", mode="r")
     yield Call("advice", mode="r")
-    yield Call("explain_pair", {"ids": [1, 2], "h": 3}, mode="r")
-    yield Call("explain_pair", {"keys": ["key1", "key2"]}, on="keyed", mode="r")
+    yield Call("explain_pair", {"ids": [1, 1], "h": 3}, mode="r")
+    yield Call("explain_pair", {"keys": ["key1", "key1"]}, on="keyed", mode="r")
     yield Call("explain_pair", {"a": "one two", "b": "one three"}, on="empty", mode="r")
     yield Call("rows", mode="r", answer=listed)
     yield Call("rows", {"chunk_rows": 3}, on="keyed", mode="r", answer=listed)
