@@ -89,7 +89,6 @@ TESTED_BY = {
     "advising/judging.py": "advising/test_calibrating.py",
     "cli/advised.py": "cli/commands/test_calibrate.py",
     "records/clusters.py": "pairs/test_clusters.py",
-    "records/stars.py": "pairs/test_stars.py",
     "records/pairs.py": "pairs/test_indexed.py",
     "records/reports.py": "repair/test_rebuild.py",
     "records/stars.py": "pairs/test_stars.py",
