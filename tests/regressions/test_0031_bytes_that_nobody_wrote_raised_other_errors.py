@@ -54,7 +54,9 @@ def test_an_array_is_no_option(index: simindex.Index, name: str) -> None:
 def test_a_limit_beyond_all_memory_is_one_that_is_never_reached(index: simindex.Index) -> None:
     for limit in (1 << 64, 10**400):
         assert sum(map(len, index.pairs(h=1, memory_limit=limit))) == 4
-        assert index.clusters(h=1, memory_limit=limit).cluster.tolist() == [0, 0, 0, 0]
+        assert index.clusters(h=1, mode="components", memory_limit=limit).cluster.tolist() == (
+            [0, 0, 0, 0]
+        )
 
 
 def test_an_array_of_no_dimension_holds_no_texts() -> None:

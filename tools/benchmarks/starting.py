@@ -65,7 +65,7 @@ CALLS: dict[str, list[str]] = {
 }
 """Command -> arguments, in the folder that `prepare` fills."""
 
-ENDS = {"delete": 1, "gate": 1, "tune": 2}
+ENDS = {"calibrate": 1, "delete": 1, "gate": 1, "tune": 2}
 """Exit codes that are not 0."""
 
 

@@ -546,7 +546,8 @@ class Walk:
         assert found == expected
 
     def clusters(self) -> None:
-        """Components of the documents."""
+        """Components of the documents, and stars: each member is near its representative, and no
+        two representatives are near."""
         index, model = self.any_index()
         h = self.rng.randrange(3)
         words = self.bits // 64
@@ -562,8 +563,16 @@ class Walk:
                 if a != b:
                     least[numbers[i]] = least[numbers[j]] = min(a, b)
                     changed = True
-        found = index.clusters(h=h)
+        found = index.clusters(h=h, mode="components")
         assert dict(zip(found.id.tolist(), found.cluster.tolist(), strict=True)) == least
+        stars = index.clusters(h=h)
+        chosen = dict(zip(stars.id.tolist(), stars.representative.tolist(), strict=True))
+        assert set(chosen) == set(numbers)
+        joined = {(numbers[i], numbers[j]) for i, j in near}
+        joined |= {(other, one) for one, other in joined}
+        assert all(one == centre or (one, centre) in joined for one, centre in chosen.items())
+        centres = set(chosen.values())
+        assert not any(a != b and a in centres and b in centres for a, b in joined)
 
     def everything(self) -> None:
         """All rows of a handle."""

@@ -54,6 +54,8 @@ def test_what_is_offered(line: str, found: list[str]) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_of_every_command_is_offered(name: str) -> None:
     for parameter in program.every_command()[name].params:
+        if getattr(parameter, "hidden", False):
+            continue
         for option in (*parameter.opts, *parameter.secondary_opts):
             if option.startswith("--"):
                 assert option in offered(f"{name} {option}")
