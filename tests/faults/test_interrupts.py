@@ -7,7 +7,7 @@ from reliability import interrupts, planted, report
 
 SEED = 20_261_123
 
-GOAL = 240
+GOAL = 160
 
 COMPACTIONS = ["compact(full=True) [buffered]"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import pairwise, product
 from math import inf
@@ -221,8 +222,21 @@ def test_copies_of_a_shard_are_on_different_machines() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(page.TABLES))
+@pytest.mark.parametrize("name", sorted(page.TABLES.keys() - {"pages", "text"}))
 def test_the_page_has_what_is_simulated(name: str) -> None:
     """`python tools/simulate.py page` writes it anew."""
     text = page.PAGE.read_text(encoding="utf-8")
     assert f"<!-- {name} -->\n\n{page.TABLES[name]()}\n\n<!-- end -->" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "size"), [
+    ("pages", (page.PAGES, page.PAGES * page.DOCUMENT_BYTES)),
+    ("text", (page.TEXT_BYTES // page.DOCUMENT_BYTES, page.TEXT_BYTES)),
+])
+def test_the_page_has_collections_on_few_machines(name: str, size: tuple[int, int]) -> None:
+    """The lines of more machines take a minute to simulate."""
+    text = page.PAGE.read_text(encoding="utf-8")
+    table = re.search(rf"<!-- {name} -->\n\n(.*?)\n\n<!-- end -->", text, re.DOTALL)
+    lines = page.collection(*size, (10, 50)).splitlines()
+    assert table is not None and table[1].splitlines()[: len(lines)] == lines
