@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 MOST_DOCUMENTS = 1 << 24
 """Compared at most, in 16 bytes of memory each."""
 
+ENDS = 64
+"""Characters of either end of a text."""
+
+
+def ends_of(text: str) -> int:
+    """A hash of the length and both ends of a text. One of the whole text takes five times as long,
+    a tenth of the time of a run."""
+    return hash((len(text), text[:ENDS], text[-ENDS:]))
+
 
 class RepeatedIds:
     """Of the documents of a run; names that are made of a file and a line do not repeat."""
@@ -28,7 +37,7 @@ class RepeatedIds:
         if len(self._ids) < MOST_DOCUMENTS:
             named = [document for document in documents if not document.numbered]
             self._ids.extend([hash(document.key) for document in named])
-            self._texts.extend([hash(document.text) for document in named])
+            self._texts.extend([ends_of(document.text) for document in named])
 
     def counted(self) -> tuple[int, int]:
         """Documents with the id of an earlier one, and those of them with another text than the
