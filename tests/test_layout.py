@@ -40,6 +40,7 @@ TESTED_BY = {
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
     "cli/described.py": "cli/commands/test_stats.py",
+    "cli/found.py": "cli/commands/test_build_and_query.py",
     "cli/fleet.py": "cli/commands/test_plan.py",
     "cli/commands/ray/building.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/group.py": "distributed/ray/test_commands.py",

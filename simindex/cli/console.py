@@ -13,6 +13,9 @@ from simindex.outputs.columns import as_json_line, encodable
 if TYPE_CHECKING:
     from simindex.records.reports import Audit, Compaction, SpotCheck
 
+LINES_AT_ONCE = 1 << 10
+"""Of a result, printed or handed over at once."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

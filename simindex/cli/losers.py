@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.console import cell
+from simindex.cli.console import LINES_AT_ONCE, cell
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:
     from simindex.distributed import Losers
 
 
-LINES_AT_ONCE = 1 << 10
 
 
 def schema_of_losers(keys: Any) -> Schema:

@@ -15,9 +15,9 @@ from simindex.storage.catalog.values import checksum
 
 SEED = 20_260
 GOALS = {
-    "segments": 4_000, "catalog": 4_000, "values": 5_000, "documents": 4_000, "wrecks": 300,
-    "arguments": 3_000, "kernels": 2_500, "warc": 1_500, "arc": 1_500, "html": 1_500,
-    "cells": 1_000, "arrays": 1_500, "tables": 1_500, "compressed": 1_500,
+    "segments": 2_400, "catalog": 2_400, "values": 3_000, "documents": 2_400, "wrecks": 200,
+    "arguments": 1_800, "kernels": 1_500, "warc": 1_000, "arc": 1_000, "html": 1_000,
+    "cells": 700, "arrays": 1_000, "tables": 1_000, "compressed": 1_000,
 }
 """Executions, together more than 20,000."""
 

@@ -149,7 +149,7 @@ def test_exact_recall_needs_no_luck(index: simindex.Index, crawl: Crawl) -> None
     assert sorted(pairs_of(found)) == expected
 
 
-@pytest.mark.parametrize("recall", [0.9, 0.95, 0.99])
+@pytest.mark.parametrize("recall", [0.9, 0.99])
 def test_measured_recall_is_the_asked_one_in_families_of_templates(
     families: tuple[simindex.Index, Crawl], recall: float
 ) -> None:

@@ -67,7 +67,7 @@ def long_fields(path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("command", "make"), [("build", small_values), ("dedup", small_values), ("dedup", long_fields)]
+    ("command", "make"), [("build", small_values), ("dedup", long_fields)]
 )
 def test_documents_with_much_beside_their_text(tmp_path: Path, make: Any, command: str) -> None:
     arguments = {"build": [str(tmp_path / "x.sim")], "dedup": ["--keep", "longest"]}

@@ -24,8 +24,8 @@ from simindex.cli.choices import (
     output_options,
     threads_option,
 )
-from simindex.cli.commands.pairs import LINES_AT_ONCE, shown
-from simindex.cli.console import count, duration, say
+from simindex.cli.commands.pairs import shown
+from simindex.cli.console import LINES_AT_ONCE, count, duration, say
 from simindex.cli.dedup.certificates import (
     certificate_format,
     certificates,

@@ -17,7 +17,7 @@ from simindex.cli.choices import (
     output_options,
     threads_option,
 )
-from simindex.cli.console import cell, count, duration, say
+from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
@@ -86,9 +86,6 @@ def pairs(
         )
         if similarity is not None and promised is not None:
             say(promised)
-
-
-LINES_AT_ONCE = 1 << 10
 
 
 def schema_of_pairs(keys: Any, similarity: float | None = None) -> Schema:

@@ -23,23 +23,25 @@ from simindex.cli.choices import (
 from simindex.cli.commands.query import (
     METHODS,
     USUAL_MAX_ERROR,
-    end_without_question,
     fingerprint_option,
-    matched_queries,
     others_option,
-    print_listed,
-    print_matches,
-    say_nearest,
-    schema_of_matches,
     search_options,
     shown_options,
     slice_options,
     text_option,
-    told_of,
-    told_of_listing,
 )
 from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
 from simindex.cli.console import duration, say
+from simindex.cli.found import (
+    end_without_question,
+    matched_queries,
+    print_listed,
+    print_matches,
+    say_nearest,
+    schema_of_matches,
+    told_of,
+    told_of_listing,
+)
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
