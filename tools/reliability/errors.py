@@ -243,6 +243,17 @@ def judged(path: Path, error: Exception) -> None:
 COMMITS = 8
 
 
+class _Overhearing(logging.Handler):
+    """Keeps what is logged, also by the loggers below, and keeps it from the standard error."""
+
+    def __init__(self, told: list[str]) -> None:
+        super().__init__()
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._told.append(record.getMessage())
+
+
 @dataclass(slots=True)
 class Trial:
     """One run of the script under a plan."""
@@ -262,7 +273,8 @@ class Trial:
         """Raises Fault for what did not hold."""
         story = Story(0, scripted)
         story.state(COMMITS + 2)
-        log.addFilter(self.overhear)
+        log.addHandler(_Overhearing(self.told))
+        log.propagate = False
         arm(self.path, self.plan)
         disarm()  # but for the calls of the package, see `attempt`
         index = self.opened("c")
@@ -281,11 +293,6 @@ class Trial:
         self.say({"count": "raised" if self.raised else "without any exception"})
         self.nothing_left()
         examine(self.path, story, COMMITS)
-
-    def overhear(self, record: logging.LogRecord) -> bool:
-        """Keeps what is logged, and keeps it from the standard error."""
-        self.told.append(record.getMessage())
-        return False
 
     def opened(self, mode: Literal["r", "w", "c"]) -> simindex.Index:
         """A handle, at the second try at the latest."""
