@@ -43,9 +43,10 @@ class Judged:
     """The pairs of a sample by one recipe."""
 
     def __init__(self, pairs: Standing, documents: int, asked: Asked) -> None:
-        self.pairs, self._documents, self._asked = pairs, documents, asked
-        self.similar = pairs.cosine >= asked.similarity
-        self.judged = self.similar & (pairs.cosine < EQUAL)
+        self.pairs: Standing = pairs
+        self._documents, self._asked = documents, asked
+        self.similar: Bools = pairs.cosine >= asked.similarity
+        self.judged: Bools = self.similar & (pairs.cosine < EQUAL)
 
     def found(self, choice: Choice) -> Bools:
         """Which pairs a choice finds."""
