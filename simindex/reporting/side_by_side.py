@@ -8,10 +8,8 @@ Words stand between white space. Equal words far from a change are left out.
 
 from __future__ import annotations
 
-from collections import Counter
-from difflib import SequenceMatcher
-
 from simindex.reporting.escaping import html_text
+from simindex.simhash.alignment import equal_pairs, steps_between
 
 MOST_WORDS = 1500
 """Of each text, so many are compared."""
@@ -29,9 +27,7 @@ GAP = ' <span class="gap">…</span> '
 def side_by_side(one: str, other: str) -> str:
     """Both texts as markup: two columns."""
     a, b = _words(one), _words(other)
-    theirs = Counter(b)
-    equal = sum(number * theirs[word] for word, number in Counter(a).items())
-    most = MOST_WORDS if equal <= MOST_EQUAL else FEW_WORDS
+    most = MOST_WORDS if equal_pairs(a, b) <= MOST_EQUAL else FEW_WORDS
     left, right = _marked(a[:most], b[:most])
     cut = ""
     if len(a) > most or len(b) > most:
@@ -53,37 +49,20 @@ def _words(text: str, most: int = MOST_WORDS) -> list[str]:
 
 
 def _marked(a: list[str], b: list[str]) -> tuple[str, str]:
-    start = 0
-    while start < min(len(a), len(b)) and a[start] == b[start]:
-        start += 1
-    end = 0
-    while end < min(len(a), len(b)) - start and a[-1 - end] == b[-1 - end]:
-        end += 1
-    inner = SequenceMatcher(
-        None, a[start : len(a) - end], b[start : len(b) - end], autojunk=False
-    ).get_opcodes()
-    steps: list[tuple[str, int, int, int, int]] = []
-    if start:
-        steps.append(("equal", 0, start, 0, start))
-    steps += [
-        (step, i1 + start, i2 + start, j1 + start, j2 + start) for step, i1, i2, j1, j2 in inner
-    ]
-    if end:
-        steps.append(("equal", len(a) - end, len(a), len(b) - end, len(b)))
+    steps = steps_between(a, b)
     left, right = [], []
-    for number, (step, a_first, a_end, b_first, b_end) in enumerate(steps):
-        if step == "equal":
+    for number, (equal, of_a, of_b) in enumerate(steps):
+        if equal:
             shown = _around(
-                a[a_first:a_end], first=number == 0, last=number == len(steps) - 1,
-                only=len(steps) == 1,
+                a[of_a], first=number == 0, last=number == len(steps) - 1, only=len(steps) == 1
             )
             left.append(shown)
             right.append(shown)
             continue
-        if a_end > a_first:
-            left.append(f"<del>{html_text(' '.join(a[a_first:a_end]))}</del>")
-        if b_end > b_first:
-            right.append(f"<ins>{html_text(' '.join(b[b_first:b_end]))}</ins>")
+        if a[of_a]:
+            left.append(f"<del>{html_text(' '.join(a[of_a]))}</del>")
+        if b[of_b]:
+            right.append(f"<ins>{html_text(' '.join(b[of_b]))}</ins>")
     return " ".join(left), " ".join(right)
 
 

@@ -52,7 +52,7 @@ def aligned(a: str, b: str) -> Alignment:
             changes.append(WordChange("changed", _text(a, of_a, runs[0]), _text(b, of_b, runs[1])))
             waiting.clear()
 
-    for equal, run_a, run_b in _steps(words_a, words_b):
+    for equal, run_a, run_b in steps_between(words_a, words_b):
         if equal:
             add_changed()
             changes.append(WordChange("equal", _text(a, of_a, run_a), _text(b, of_b, run_b)))
@@ -79,7 +79,13 @@ def _text(text: str, spans: Sequence[tuple[int, int]], run: slice) -> str:
     return text[spans[run.start][0] : spans[run.stop - 1][1]] if run.stop > run.start else ""
 
 
-def _steps(a: Sequence[str], b: Sequence[str]) -> list[tuple[bool, slice, slice]]:
+def equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
+    """How many pairs of a word of one text and a word of the other are equal: difflib's work."""
+    theirs = Counter(b)
+    return sum(number * theirs[word] for word, number in Counter(a).items())
+
+
+def steps_between(a: Sequence[str], b: Sequence[str]) -> list[tuple[bool, slice, slice]]:
     """Runs of both, equal or not. What both begin and end with is not left to difflib."""
     first, shorter = 0, min(len(a), len(b))
     while first < shorter and a[first] == b[first]:
@@ -88,9 +94,8 @@ def _steps(a: Sequence[str], b: Sequence[str]) -> list[tuple[bool, slice, slice]
     while last < shorter - first and a[-1 - last] == b[-1 - last]:
         last += 1
     inner_a, inner_b = a[first : len(a) - last], b[first : len(b) - last]
-    theirs = Counter(inner_b)
-    equal_pairs = sum(number * theirs[word] for word, number in Counter(inner_a).items())
-    matcher = SequenceMatcher(None, inner_a, inner_b, autojunk=equal_pairs > MOST_EQUAL)
+    many = equal_pairs(inner_a, inner_b) > MOST_EQUAL
+    matcher = SequenceMatcher(None, inner_a, inner_b, autojunk=many)
     steps = [(True, slice(0, first), slice(0, first))] if first else []
     steps += [
         (step == "equal", slice(i + first, j + first), slice(k + first, m + first))
