@@ -31,7 +31,6 @@ from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 from simindex.inputs.named import expanded
 from simindex.outputs.whole_file import whole_file
-from simindex.reporting.index_page import write_index_page
 
 FAMILIES, MEMBERS = 50, 10
 STDOUT = "-"
@@ -74,6 +73,7 @@ def report(
     The page is one HTML file. It loads nothing, and can be read without JavaScript.
     """
     from simindex.cli.surveying import Surveying, texts_of
+    from simindex.reporting.index_page import write_index_page
 
     inputs = expanded(texts)
     require_inputs(inputs, "check the name")
