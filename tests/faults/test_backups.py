@@ -12,8 +12,8 @@ from reliability import backup_cuts, backup_writers, backups, report
 @pytest.mark.slow
 def test_backups_that_are_killed_or_refused_at_a_step() -> None:
     """Of each variant some steps, by each way to stop."""
-    tally = backups.share(0, 1, 50, 0)
-    outcome = tally.outcome("stopped backups", 50, 0.0, 0)
+    tally = backups.share(0, 1, 30, 0)
+    outcome = tally.outcome("stopped backups", 30, 0.0, 0)
     print(report.table([outcome]))
     outcome.require()
     assert tally.counts["killed"]
@@ -23,9 +23,9 @@ def test_backups_that_are_killed_or_refused_at_a_step() -> None:
 @pytest.mark.slow
 def test_power_cuts_during_backups() -> None:
     """Of each variant the plainest states."""
-    verdict = backup_cuts.cut(50, 0)
+    verdict = backup_cuts.cut(30, 0)
     assert verdict.faults == []
-    assert len(verdict.states) >= 45
+    assert len(verdict.states) >= 27
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_damaged_files_give_typed_errors_or_right_answers() -> None:
 
     `tools/torture.py damage` takes each damage of each kind of file, many times.
     """
-    goal, seed = 60, 1
+    goal, seed = 40, 1
     tally = damage.trial(goal, seed, 2, shapes=("plain", "keyed", "aged", "sketched", "many"))
     print(f"damage: {tally.done} of {goal} files, seed {seed}, {tally.refused} refused")
     assert tally.faults == []

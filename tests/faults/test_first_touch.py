@@ -219,14 +219,17 @@ def outcome(of: Stored, name: str, file: Path) -> str:
     return "right"
 
 
-def test_each_chunk_of_each_file(stored: Stored) -> None:
-    """And every ask is refused for what it has to read: the rows, or the structure it names."""
+def test_the_chunks_of_each_file(stored: Stored) -> None:
+    """All of the rows, and every other one of a structure. Every ask is refused for what it has to
+    read: the rows, or the structure it names.
+    """
     seen = Counter[tuple[str, str]]()
     rng = np.random.default_rng(3)
     for suffix in (".rows", ".bphs", ".issl"):
         for file in damaged.files(stored.path, suffix):
             begun = set[int]()
-            for kind, offset, size in damaged.chunks(file):
+            step = 1 if suffix == ".rows" else 2
+            for kind, offset, size in list(damaged.chunks(file))[::step]:
                 # Structures have many chunks, and most asks read none of them.
                 asks = OF_STRUCTURES if kind in begun and suffix != ".rows" else tuple(ASKS)
                 begun.add(kind)

@@ -59,16 +59,16 @@ def test_every_state_after_a_power_cut_holds_what_was_promised(
     total = Verdict()
     for workload in tried:
         total.add(power_loss.tried(
-            workload, SEED, draws=1, most=26, known=set(total.states), again=64, again_states=24
+            workload, SEED, draws=1, most=13, known=set(total.states), again=64, again_states=24
         ))
     outcome = power_loss.outcome(
-        f"power-loss states ({len(tried)} workloads, {total.recoveries} recoveries)", 650, total,
+        f"power-loss states ({len(tried)} workloads, {total.recoveries} recoveries)", 325, total,
         time.monotonic() - began, SEED,
     )
     with capsys.disabled():
         print("\n" + report.table([outcome]))
     assert total.faults == []
-    assert total.recoveries > 10
+    assert total.recoveries > 3
     outcome.require()
 
 

@@ -247,7 +247,7 @@ def test_processes_end_with_the_one_that_was_killed(tmp_path: Path) -> None:
     pages = [page("it begins"), page("it sleeps"), page("it sleeps")]
     folder = folder_of(tmp_path / "pages", pages)
     reading = subprocess.Popen(
-        [sys.executable, "-c", READING, folder, extraction._COMMAND.replace("3600", "5")],
+        [sys.executable, "-c", READING, folder, extraction._COMMAND.replace("3600", "2")],
         stdout=subprocess.PIPE,
     )
     assert reading.stdout is not None

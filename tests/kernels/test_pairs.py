@@ -141,9 +141,9 @@ def test_what_makes_no_sense_is_refused():
 @pytest.mark.parametrize("level", LEVEL_NUMBERS)
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(
-    ("words", "n", "h", "count"), [(1, 1200, 3, 4), (1, 1200, 3, 6), (2, 800, 5, 6), (1, 500, 9, 9)]
+    ("words", "n", "h", "count", "threads"),
+    [(1, 1200, 3, 4, 3), (1, 1200, 3, 6, 1), (2, 800, 5, 6, 3), (1, 500, 9, 9, 1)],
 )
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.slow
 def test_all_choices_of_blocks_give_every_pair_once(world, words, n, h, count, threads, level, rng):
     rows = WORLDS[world](rng, n, words)

@@ -49,9 +49,9 @@ def grown_bytes(*arguments: str) -> tuple[int, int]:
 
 
 def small_values(path: Path) -> str:
-    """12 lines of 2 MB in 40 kB, each just within the limit of values: 60 MB each, parsed."""
+    """12 lines of 2 MB in some kB, each just within the limit of values: 60 MB each, parsed."""
     line = b'{"text": "a b c", "more": [' + b'{"k":[]},' * 260_000 + b"1]}\n"
-    with gzip.open(path / "values.jsonl.gz", "wb", compresslevel=9) as file:
+    with gzip.open(path / "values.jsonl.gz", "wb", compresslevel=1) as file:
         for _ in range(12):
             file.write(line)
     return str(path / "values.jsonl.gz")
@@ -60,7 +60,7 @@ def small_values(path: Path) -> str:
 def long_fields(path: Path) -> str:
     """150 lines of 3 MB, almost none of it text."""
     line = json.dumps({"text": "a b c", "more": "x" * 3_000_000}).encode() + b"\n"
-    with gzip.open(path / "fields.jsonl.gz", "wb", compresslevel=9) as file:
+    with gzip.open(path / "fields.jsonl.gz", "wb", compresslevel=1) as file:
         for _ in range(150):
             file.write(line)
     return str(path / "fields.jsonl.gz")

@@ -219,9 +219,9 @@ OPENERS: dict[str, tuple[int, Callable[[Path, Path], object]]] = {
     "reserve_lock_file": (1, lambda index, rows: lmdb_files.reserve_lock_file(index / "new")),
     "open_envelope": (2, lambda index, rows: envelope.open_envelope(rows)),
     "ask_ahead": (1, lambda index, rows: envelope.ask_ahead([rows, rows])),
-    "preflight": (2, lambda index, rows: pages.preflight(index / "catalog" / "data.mdb")),
-    "SegmentRemains": (7, lambda index, rows: segment_remains.SegmentRemains(rows)),
-    "CatalogRecords": (97, lambda index, rows: catalog_records.CatalogRecords.read(
+    "preflight": (5, lambda index, rows: pages.preflight(index / "catalog" / "data.mdb")),
+    "SegmentRemains": (17, lambda index, rows: segment_remains.SegmentRemains(rows)),
+    "CatalogRecords": (293, lambda index, rows: catalog_records.CatalogRecords.read(
         index / "catalog" / "data.mdb"
     )),
 }

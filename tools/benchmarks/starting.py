@@ -95,13 +95,14 @@ def start(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measure
     commands = {" ".join(given): given for given in OPTIONS}
     commands |= {name: [name, *given] for name, given in CALLS.items()}
     spent: dict[str, list[tuple[float, float]]] = {}
-    for round_ in range(watch.repeat + 1):  # the first compiles what is imported
+    warming = watch.repeat > 1  # by a first round, which compiles what is imported
+    for round_ in range(watch.repeat + warming):
         for engine, program in PROGRAMS.items():
             spent.setdefault(engine, []).append(once([program], place, 0))
         for name, given in commands.items():
             spent.setdefault(name, []).append(once([MAIN, *given], place, ENDS.get(name, 0)))
             shutil.rmtree(place / "new.sim", ignore_errors=True)
-        if round_ == 0:
+        if warming and round_ == 0:
             spent.clear()
     shutil.rmtree(place)
     return [

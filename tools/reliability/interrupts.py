@@ -14,7 +14,8 @@ A handle that was interrupted while it wrote may refuse to write (ReadOnlyIndex,
 was buffered and not committed may be gone then.
 
 A point is a line with the line that called its function. One that is passed again, in a loop, is
-taken once, or as often as `goal` is a multiple of FULL. Calls of one method in one state that
+taken once, or as often as `goal` is a multiple of FULL. Of fewer points than calls, some calls are
+left out. Calls of one method in one state that
 differ in how they ask (a method of search, a limit) share points: what the first has passed is not
 taken again of the others. The output says how many events there are and how many were taken.
 
@@ -448,6 +449,8 @@ def share(
     numbers = [number for number, call in enumerate(CALLS)
                if (not only or any(word in call.name for word in only))
                and forms.index(form(call)) % parts == part]
+    few = max(1, len(forms) // goal)  # below one point a call, calls are left out before they run
+    numbers = numbers[seed % few :: few] if not only else numbers
     with workplace() as place:
         specimens = place / "specimens"
         specimens.mkdir()
