@@ -15,7 +15,7 @@ import numpy as np
 from simindex.arrays import U8, U16, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
-from simindex.records.batch import as_fingerprints
+from simindex.records.arguments import as_fingerprints
 
 
 @overload

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import I64, U64
-from simindex.records.batch import as_fingerprints
+from simindex.records.arguments import as_fingerprints
 
 SLICE_ROWS = 1 << 15
 """Rows permuted at a time, so that they stay in cache: table 5 of G=5,g=2 for 10 M rows of 64 bits

@@ -14,7 +14,7 @@ import numpy as np
 
 from simindex.arrays import U8, U64
 from simindex.errors import InvalidBatch
-from simindex.records.batch import as_fingerprints
+from simindex.records.arguments import as_fingerprints
 
 WORD_BYTES = 8
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.pairs.find_all import find_all as all_pairs
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.arguments import as_fingerprints
+from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 
 Token = TypeVar("Token")

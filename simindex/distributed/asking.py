@@ -16,7 +16,8 @@ from simindex.checks import require_distance
 from simindex.distributed import prefixes
 from simindex.distributed.shard import Held, Shard, opened
 from simindex.distributed.shardmap import ShardMap
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.arguments import as_fingerprints
+from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches, TopStats
 
 

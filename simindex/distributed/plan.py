@@ -24,7 +24,8 @@ from simindex.checks import require, require_whole
 from simindex.distributed import prefixes
 from simindex.errors import InvalidBatch
 from simindex.options import SECRET_BYTES, IndexOptions
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.arguments import as_fingerprints
+from simindex.records.batch import Batch
 
 MOST_SHARDS = 10_000
 

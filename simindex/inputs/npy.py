@@ -54,7 +54,7 @@ def _shape(stream: BinaryIO) -> tuple[int, ...]:
     """The shape of the array that follows; Unusable if its numbers are not fingerprints."""
     import numpy as np
 
-    from simindex.records.batch import conversion
+    from simindex.records.arguments import conversion
 
     formats = {(1, 0): np.lib.format.read_array_header_1_0,
                (2, 0): np.lib.format.read_array_header_2_0}

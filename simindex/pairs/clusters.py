@@ -33,7 +33,7 @@ from simindex.pairs.sketched import PairSketches
 from simindex.pairs.stars import NearPairs, as_preference
 from simindex.planning.similarity import Similar
 from simindex.query.sketched import apart
-from simindex.records.batch import as_fingerprints
+from simindex.records.arguments import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
 from simindex.records.stars import Prefer, ranks

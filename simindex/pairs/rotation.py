@@ -33,7 +33,7 @@ from simindex.errors import InvalidBatch
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
 from simindex.query.audit import wilson
-from simindex.records.batch import as_fingerprints
+from simindex.records.arguments import as_fingerprints
 from simindex.records.pairs import Pairs, RotationPairs, RotationStats
 from simindex.simhash.radius import raw_radius
 from simindex.storage.tables.table import sort_table

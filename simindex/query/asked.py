@@ -16,7 +16,8 @@ import numpy as np
 from simindex.arrays import F32, I64, U64
 from simindex.errors import InvalidBatch
 from simindex.records import columns
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.arguments import as_fingerprints
+from simindex.records.batch import Batch
 from simindex.records.matches import NO_NEIGHBOUR, Matches, TopMatches
 from simindex.simhash.recipe import Recipe
 

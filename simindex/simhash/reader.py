@@ -15,7 +15,8 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import F32, F64, I64, U32, U64
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.batch import Batch, Skipped, as_ids, as_keys, check_one_kind
+from simindex.records.arguments import as_ids, as_keys, check_one_kind
+from simindex.records.batch import Batch, Skipped
 from simindex.simhash import words
 from simindex.simhash.features import (
     COUNTED_CHARACTERS,

@@ -11,7 +11,7 @@ from simindex.arrays import F64, I64, U64
 from simindex.checks import is_int, require
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import MAX_BITS
-from simindex.records.batch import as_array
+from simindex.records.arguments import as_array
 from simindex.simhash import words
 from simindex.simhash.features import MOST_NGRAM, TOKENIZER, UNITS
 from simindex.simhash.projection import PROJECTIONS

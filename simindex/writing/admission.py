@@ -9,7 +9,8 @@ from typing import Any
 from simindex.arrays import U64
 from simindex.errors import InvalidBatch, RecipeMismatch
 from simindex.options import IndexOptions, KeyKind
-from simindex.records.batch import Batch, as_fingerprints, as_ids, as_keys
+from simindex.records.arguments import as_fingerprints, as_ids, as_keys
+from simindex.records.batch import Batch
 from simindex.simhash.contrast import contrast
 from simindex.simhash.recipe import Recipe
 

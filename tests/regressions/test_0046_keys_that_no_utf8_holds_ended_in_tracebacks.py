@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.records.batch import as_keys
+from simindex.records.arguments import as_keys
 from simindex.storage.tables.keys import KeyHeap
 
 BAD = "b\udc80"

@@ -15,7 +15,8 @@ import ray
 
 from simindex.distributed.ray.cluster import too_little
 from simindex.errors import InvalidBatch
-from simindex.records.batch import Batch, as_fingerprints
+from simindex.records.arguments import as_fingerprints
+from simindex.records.batch import Batch
 
 ROWS = 1 << 16
 """Of a batch that a Dataset, or a larger batch, is cut into."""
