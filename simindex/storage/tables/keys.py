@@ -40,7 +40,7 @@ class KeyHeap:
 
     @classmethod
     def of(cls, keys: list[str] | list[bytes]) -> KeyHeap:
-        """The heap of some keys; str as UTF-8, which `records.arguments.as_keys` has found possible."""
+        """The heap of some keys; str as UTF-8, which `arguments.as_keys` has found possible."""
         raw = [key if isinstance(key, bytes) else key.encode() for key in keys]
         offsets = np.zeros(len(raw) + 1, np.int64)
         np.cumsum([len(key) for key in raw], out=offsets[1:])
