@@ -68,10 +68,17 @@ $(VENV)/.installed: $(VENV)/bin/pip $(SOURCES)
 	$(BIN)/pip install --quiet --disable-pip-version-check .
 	touch $@
 
-# One installation with all tools: each one more would make the wheel again.
+# What the tests and checks need is installed while the package is compiled. One installation has all
+# tools: each one more would compile it again.
 $(VENV)/.test: $(VENV)/bin/pip $(SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check '.[test,lint]' \
-	  -C cmake.define.SIMINDEX_WARNINGS_ARE_ERRORS=ON
+	rm -rf $(VENV)/wheel
+	$(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	extras = project["optional-dependencies"]; \
+	print(*project["dependencies"], *extras["test"], *extras["lint"], sep="\n")' > $(VENV)/tools.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r $(VENV)/tools.txt & tools=$$!; \
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(VENV)/wheel . \
+	  -C cmake.define.SIMINDEX_WARNINGS_ARE_ERRORS=ON && wait $$tools && \
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	touch $(VENV)/.installed $@
 
 clean:
