@@ -62,7 +62,6 @@ TESTED_BY = {
     "distributed/ray/holders.py": "distributed/ray/test_connection.py",
     "distributed/verifying.py": "distributed/test_shards.py",
     "reporting/gated.py": "reporting/test_gate_lines.py",
-    "inputs/parquet_groups.py": "inputs/test_columns.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",
     "inputs/members.py": "inputs/test_warc.py",

@@ -110,9 +110,8 @@ class _Pages:
         )
 
     def _bad(self, record: Record, number: int, reason: Unusable | Unreadable) -> None:
-        remedy = reason.remedy if isinstance(reason, Unusable) else None
         self._source.intake.bad(
-            self._source.path, number, f"{reason} (at byte {record.at})", remedy
+            self._source.path, number, f"{reason} (at byte {record.at})", reason.remedy
         )
 
 

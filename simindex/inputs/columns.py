@@ -154,7 +154,8 @@ def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[
             source.intake.bad(source.path, row + 1, str(reason), reason.remedy)
             return
         except Unreadable as reason:
-            raise Unreadable(f"{reason}, so the rest was not read", row + 1) from reason
+            what = f"{reason}, so the rest was not read"
+            raise Unreadable(what, row + 1, reason.remedy) from reason
         for records in spans:
             for record in records:
                 row += 1
@@ -324,7 +325,8 @@ def _seekable(stream: BinaryIO) -> BinaryIO:
     """The file itself; Unreadable for what can be read from its start only."""
     if type(stream).__name__ == "GzipFile" or not stream.seekable():
         raise Unreadable(
-            "its table of contents is at its end: unpack it, or save it to a file, and name that"
+            "its table of contents is at its end",
+            remedy="unpack it, or save it to a file, and name that",
         )
     return stream
 

@@ -14,11 +14,15 @@ import bz2
 import io
 import lzma
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from simindex.inputs.extras import needed
 from simindex.inputs.members import Damaged as Damaged
 from simindex.inputs.members import GzipReader
+
+DECOMPRESS_IT = "decompress it yourself if it is to be trusted"
+"""The remedy for what expands too much, or takes too much memory."""
 
 SLICE_BYTES = 2048
 """Compressed .zst bytes given to the decompressor at once. Its densest block is 4 bytes for
@@ -71,31 +75,31 @@ class Bounded(io.RawIOBase):
     def __init__(self, raw: GzipReader | ZstReader | StreamsReader) -> None:
         self.raw = raw
         self._text_bytes = 0
-        self._error: tuple[type[Exception], str] | None = None
+        self._error: Callable[[], Exception] | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         if self._error is not None:  # raised again, as long as nobody goes on behind it
-            kind, reason = self._error
-            raise kind(reason)
+            raise self._error()
         try:
             size = self.raw.readinto(buffer)
-        except (Damaged, EOFError) as error:
-            self._error = type(error), str(error)
+        except Damaged as error:
+            self._error = partial(Damaged, str(error), error.remedy)
+            raise
+        except EOFError as error:
+            self._error = partial(EOFError, str(error))
             raise
         self._text_bytes += size
         if (
             self._text_bytes > BOMB_BYTES
             and self._text_bytes > MAX_EXPANSION * self.raw.read_bytes
         ):
-            reason = (
-                f"expands more than {MAX_EXPANSION:,} times: decompress it yourself if it is to be "
-                "trusted"
+            self._error = partial(
+                Damaged, f"expands more than {MAX_EXPANSION:,} times", DECOMPRESS_IT
             )
-            self._error = Damaged, reason
-            raise Damaged(reason)
+            raise self._error()
         return size
 
     def resume(self, begins: Callable[[bytes], bool]) -> int | None:
@@ -152,7 +156,7 @@ class StreamsReader(io.RawIOBase):
             try:
                 text = self._decompressor.decompress(piece, len(buffer))
             except lzma.LZMAError as error:
-                raise Damaged(_near(_of_xz(error), self.read_bytes)) from error
+                raise _of_xz(error, self.read_bytes) from error
             except (OSError, ValueError) as error:
                 raise Damaged(_near(str(error), self.read_bytes)) from error
             if text:
@@ -183,13 +187,11 @@ def _near(reason: str, read_bytes: int) -> str:
     return f"{reason} (near compressed byte {read_bytes:,})"
 
 
-def _of_xz(error: lzma.LZMAError) -> str:
-    if "memory usage limit" in str(error).lower():
-        return (
-            f"takes more than {MAX_XZ_BYTES >> 20} MiB of memory: decompress it yourself if it is "
-            "to be trusted"
-        )
-    return str(error)
+def _of_xz(error: lzma.LZMAError, read_bytes: int) -> Damaged:
+    reason, remedy = str(error), None
+    if "memory usage limit" in reason.lower():
+        reason, remedy = f"takes more than {MAX_XZ_BYTES >> 20} MiB of memory", DECOMPRESS_IT
+    return Damaged(_near(reason, read_bytes), remedy)
 
 
 class ZstReader(io.RawIOBase):
@@ -227,7 +229,7 @@ class ZstReader(io.RawIOBase):
             ):
                 raise Damaged(
                     f"expands more than {MAX_EXPANSION:,} times, in a window of more than "
-                    f"{LARGE_WINDOW_BYTES >> 20} MiB: decompress it yourself if it is to be trusted"
+                    f"{LARGE_WINDOW_BYTES >> 20} MiB", DECOMPRESS_IT,
                 )
         size = min(len(buffer), len(self._text))
         buffer[:size] = self._text[:size]

@@ -153,8 +153,7 @@ def gathered(
             try:
                 full = gathering.add(*parse(record), line)
             except (Unusable, Unreadable) as reason:
-                remedy = reason.remedy if isinstance(reason, Unusable) else None
-                source.intake.bad(source.path, line, str(reason), remedy)
+                source.intake.bad(source.path, line, str(reason), reason.remedy)
                 continue
             if full:
                 yield from gathering.chunk()

@@ -32,7 +32,8 @@ def read_array(stream: BinaryIO, source: Source) -> Iterator[Document]:
             if document is not None:
                 yield document
     except (Unusable, Unreadable) as reason:
-        raise Unreadable(f"{reason}, so the rest was not read", number + 1) from reason
+        what = f"{reason}, so the rest was not read"
+        raise Unreadable(what, number + 1, reason.remedy) from reason
 
 
 def _elements(stream: BinaryIO, limit: int) -> Iterator[bytes]:

@@ -134,7 +134,7 @@ class Records:
             )
         except (Unusable, Unreadable) as reason:
             first = path == STDIN and not source.intake.documents
-            remedy = OTHER_FORMAT if first and not line.startswith(b"{") else _remedy(reason)
+            remedy = OTHER_FORMAT if first and not line.startswith(b"{") else reason.remedy
             source.intake.bad(path, number, str(reason), remedy)
             return None
         self._ids.count()
@@ -205,7 +205,3 @@ def _is_shallow(line: bytes) -> bool:
         elif mark in b"]}":
             depth -= 1
     return True
-
-
-def _remedy(reason: Unusable | Unreadable) -> str | None:
-    return reason.remedy if isinstance(reason, Unusable) else None

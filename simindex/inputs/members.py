@@ -44,6 +44,10 @@ _TRIAL_TEXT = 4096
 class Damaged(Exception):
     """Compressed bytes are not what they should be."""
 
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+
 
 class GzipReader(io.RawIOBase):
     """The decompressed bytes."""

@@ -76,8 +76,8 @@ def _of_groups(
         group = file.metadata.row_group(number)
         if group.total_byte_size > max(GROUP_BYTES, MAX_EXPANSION * file_bytes):
             raise Unreadable(
-                f"row group {number + 1} expands more than {MAX_EXPANSION:,} times: write the file "
-                "again, uncompressed, if it is to be trusted"
+                f"row group {number + 1} expands more than {MAX_EXPANSION:,} times",
+                remedy="write the file again, uncompressed, if it is to be trusted",
             )
         # Damaged figures of a column are an error here; below they would end the process.
         first = next(once.iter_batches(batch_size=1, columns=columns, row_groups=[number]), None)
@@ -98,8 +98,8 @@ def _chunk(opened: BinaryIO, column: Any, number: int) -> Chunk:
     chunk = chunk_at(opened, start, column.total_compressed_size)
     if chunk.largest > PAGE_BYTES:
         raise Unreadable(
-            f"a page of row group {number + 1} takes {chunk.largest:,} bytes: write the file "
-            f"again, with pages of at most {PAGE_BYTES:,}"
+            f"a page of row group {number + 1} takes {chunk.largest:,} bytes",
+            remedy=f"write the file again, with pages of at most {PAGE_BYTES:,}",
         )
     return chunk
 

@@ -34,7 +34,7 @@ def read_text(stream: BinaryIO, source: Source) -> Iterator[Document]:
         text = decoded(unmarked(data))
     except Unreadable as reason:
         hint = f"convert it to UTF-8, {SKIP_FILES}"
-        intake.bad(path, reason.line, str(reason), hint=hint)
+        intake.bad(path, reason.line, str(reason), reason.remedy, hint=hint)
         return
     intake.markup += is_markup(data)
     intake.like_lines += is_json_lines(data[:HEAD_BYTES], source.text_field)

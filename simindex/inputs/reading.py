@@ -381,4 +381,4 @@ def _read_file(
                 row = recognised(file.path, head, options.text_field)
             yield from reader(stream, source, row, head)
     except Unreadable as reason:
-        intake.bad(shown, reason.line, str(reason))
+        intake.bad(shown, reason.line, str(reason), reason.remedy)

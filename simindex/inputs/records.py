@@ -120,11 +120,10 @@ class Records:
             else:
                 yield found
 
-    def _bad(self, reason: Exception, at: int) -> None:
+    def _bad(self, reason: Unusable | Damaged, at: int) -> None:
         """Notes that the last record, which began there, is a bad one."""
-        remedy = reason.remedy if isinstance(reason, Unusable) else None
         self._source.intake.bad(
-            self._source.path, self.number, f"{reason} (at byte {at})", remedy
+            self._source.path, self.number, f"{reason} (at byte {at})", reason.remedy
         )
 
     def _broken(self, at: int) -> bool:
@@ -136,7 +135,8 @@ class Records:
             how = "so the rest of the file was not read"
         else:
             how = f"and reading goes on at compressed byte {place:,}"
-        self._bad(Unusable(f"{error}, {how}"), at)
+        remedy = None if error is None else error.remedy
+        self._bad(Unusable(f"{error}, {how}", remedy), at)
         return place is not None
 
     def _begins(self, data: bytes) -> bool:

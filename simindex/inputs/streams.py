@@ -35,9 +35,11 @@ MAGIC_BYTES = 10
 class Unreadable(Exception):
     """A file cannot be opened, or its bytes end or break off; the message says how."""
 
-    def __init__(self, reason: str, line: int | None = None) -> None:
+    def __init__(self, reason: str, line: int | None = None, remedy: str | None = None) -> None:
         super().__init__(reason)
         self.line = line
+        self.remedy = remedy
+        """What to do about it, unless that is to skip the file."""
 
 
 BROKEN_OFF = EOFError, Damaged, OSError
@@ -235,7 +237,7 @@ def _unreadable(error: Exception, line: int | None) -> Unreadable:
         return Unreadable(f"truncated: {error}", line)
     if isinstance(error, OSError):
         return Unreadable(f"cannot be read: {error.strerror or error}", line)
-    return Unreadable(f"damaged compressed data: {error}", line)
+    return Unreadable(f"damaged compressed data: {error}", line, getattr(error, "remedy", None))
 
 
 def _compression_of_bytes(stream: Any) -> str:

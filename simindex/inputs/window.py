@@ -171,7 +171,7 @@ class Window:
             part = ready(self._stream, CHUNK_BYTES)
         except Unreadable as reason:
             # A new one: the one that was raised refers to all that is held here.
-            self.error, part = Unreadable(str(reason)), b""
+            self.error, part = Unreadable(str(reason), remedy=reason.remedy), b""
         self.ended = not part
         if part:
             self._older.append(self._part)

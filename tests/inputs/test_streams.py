@@ -207,7 +207,8 @@ def test_an_xz_that_asks_for_much_memory_is_refused(tmp_path: Path, take: Take) 
     path.write_bytes(lzma.compress(jsonl(["a"]), filters=filters))
     documents, bad, _ = take(path)
     assert documents == []
-    assert "takes more than 128 MiB of memory: decompress it yourself" in bad[0]
+    assert "takes more than 128 MiB of memory" in bad[0]
+    assert bad[0].endswith(": decompress it yourself if it is to be trusted")
 
 
 def test_lines_of_members_before_a_damaged_one_are_read(tmp_path: Path, take: Take) -> None:

@@ -172,7 +172,8 @@ def test_a_member_that_expands_without_end_is_given_up(
     junk = gzipped(bytes(8 << 20))
     found, bad = texts(tmp_path / "a.warc.gz", gzipped(WET[0]) + junk + gzipped(WET[1]), take)
     assert found == TEXTS[:2]
-    assert len(bad) == 1 and "expands more than 100 times: decompress it yourself" in bad[0]
+    assert len(bad) == 1 and "expands more than 100 times" in bad[0]
+    assert bad[0].endswith(": decompress it yourself if it is to be trusted")
 
 
 @pytest.mark.parametrize("more", [b"\n", b"\r\n", b"\r\n\r\n"])
