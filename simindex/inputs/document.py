@@ -293,7 +293,7 @@ def key_of(value: object, field: str, kind: str, *, may_be_empty: bool = False) 
     if value == "" and not may_be_empty:
         whole = "whole " if kind == "column" else ""
         raise Unusable(
-            f"{kind} {field!r} is empty: give an id, or leave the {whole}{kind} out"
+            f"{kind} {field!r} is empty", f"give an id, or leave the {whole}{kind} out"
         )
     if is_int(value):
         value = str(value)
