@@ -801,3 +801,18 @@ def test_gate_reports_precision_and_recall(tmp_path: Path) -> None:
     assert one["recall"] >= 0.95
     assert "300 documents of 300 words; 30 copies with 5%" in one["notes"]
     assert float(re.findall(r"precision ([\d.]+)", one["notes"])[0]) >= 0.95
+
+
+def test_stars_by_similarity_are_compared_with_true_cosines(tmp_path: Path) -> None:
+    _, (one,) = bench("chains-similarity", "--rows", "6400", "--repeat", "1",
+                      into=tmp_path / "a.json")
+    assert one["rows"] == 6400 and one["median"] > 0
+    stated, below, true, kept = (
+        re.findall(pattern, one["notes"])[0] for pattern in (
+            r"stated similarity ([\d.]+) or more", r"or more, ([\d,]+) of them",
+            r"true cosine ([\d.]+) or more", r"([\d,]+) documents kept",
+        )
+    )
+    assert float(stated) >= 0.9 and below == "0"
+    assert 0.78 < float(true) < 0.9
+    assert 6400 // 16 < int(kept.replace(",", "")) < 6400
