@@ -20,6 +20,7 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import inspect
 import io
 import os
 import pkgutil
@@ -36,6 +37,9 @@ import simindex
 from simindex.bits.design import BlockDesign
 from simindex.cli import program
 from simindex.errors import MissingExtra
+from simindex.inputs import formats as inputs
+from simindex.outputs import formats as outputs
+from simindex.planning.registry import Method
 from simindex.storage.tables.slicelist import SliceDesign
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -239,6 +243,34 @@ def test_the_api_page_has_the_docstrings_of_today() -> None:
     spec.loader.exec_module(reference)
     stale = "run `python tools/reference.py --write`"
     assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), stale
+
+
+ROWS = {
+    "simindex/planning/registry.py": Method, "simindex/inputs/formats.py": inputs.Format,
+    "simindex/outputs/formats.py": outputs.Format,
+}
+"""Registries, and what their rows are."""
+
+
+def test_the_rows_in_contributing_can_be_added() -> None:
+    """Of each registry that a section names, in the first diff after its name."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for place, kind in ROWS.items():
+        added = re.search(r"^ *\+ +(\w*(?:Method|Format)\(.*\)),$", page[page.index(place):], re.M)
+        assert added is not None, place
+        row = ast.parse(added[1], mode="eval").body
+        assert isinstance(row, ast.Call) and ast.unparse(row.func) == kind.__name__
+        given = [keyword.arg or "" for keyword in row.keywords]
+        bound = inspect.signature(kind).bind(*row.args, **dict.fromkeys(given))
+        assert bound.arguments.keys() >= {"name"}
+
+
+def test_the_command_in_contributing_is_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (command,) = (block.text for block in blocks(page) if "commands/width.py" in block.text)
+    monkeypatch.setattr(program, "commands", dict(program.every_command()))
+    exec(compile(command, "width.py", "exec"), {})  # noqa: S102
+    assert program.commands["width"].params
 
 
 SHARED_OPTIONS = {

@@ -98,4 +98,4 @@ def _held(handle: Handle, names: Names) -> list[Any]:
     if handle.writer is None:
         return list(handle.view.current().named(names))
     with handle.turns, handle.lock:
-        return list(handle.writer.committer.named(handle.view.current(), names))
+        return list(handle.writer.committer.named(names))

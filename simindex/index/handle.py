@@ -19,19 +19,13 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
-from simindex.errors import (
-    ClosedIndex,
-    InvalidOption,
-    ReadOnlyIndex,
-    RecipeMismatch,
-    SimindexError,
-)
+from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex, SimindexError
+from simindex.index.agreement import check_agreement
 from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.planning.similarity import require_measure, similar
 from simindex.query.answerer import Answerer
-from simindex.simhash.contrast import contrast
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
@@ -104,7 +98,7 @@ class Handle:
             with translated(path, writable):
                 found = described(catalog, index=uuid)
                 if options is not None:
-                    _check_agreement(path, found.options, found.recipe, options)
+                    check_agreement(path, found.options, found.recipe, options)
                 check_storage(path, allow_remote=found.options.allow_remote)
                 self.view = View(
                     path, catalog, found, index=uuid, pinned=not (writable or refresh),
@@ -331,52 +325,6 @@ class Handle:
             measure=measure, weighting=None if recipe is None else recipe.weighting,
         )
         return {"h": found.h, "recall": found.recall, "similar": found}
-
-
-def _check_agreement(
-    path: Path, options: IndexOptions, recipe: Recipe | None, asked: IndexOptions
-) -> None:
-    """Refuses options that are not those stored: InvalidOption, or RecipeMismatch."""
-    differences = options.differences(asked)
-    if differences:
-        name, (mine, theirs) = next(iter(differences.items()))
-        if name == "key_secret":
-            raise InvalidOption(
-                f"the index at {path} uses another secret for its keys (option key_secret)",
-                remedy="leave the option out, or build a new index", option=name,
-                differences=differences,
-            )
-        raise InvalidOption(
-            f"the index at {path} has {name}={mine!r}, not {theirs!r}",
-            remedy="leave the option out, or "
-            + ("run `simindex compact --structures`" if name == "structures"
-               else "build a new index"),
-            option=name, differences=differences,
-        )
-    if asked.recipe is not None:
-        if recipe is None:
-            raise RecipeMismatch(
-                f"the index at {path} has no recipe",
-                remedy="leave it out of the options; an empty index takes the recipe of the "
-                "first batch",
-                differences={"recipe": (repr(asked.recipe), None)},
-            )
-        if asked.recipe.identity != recipe.identity:
-            differences = asked.recipe.differences(recipe)
-            raise RecipeMismatch(
-                f"the options have another recipe than the index at {path}: "
-                f"{contrast(differences)}",
-                remedy="leave it out of the options; `index.recipe` is the stored one",
-                differences=differences,
-            )
-        if asked.recipe.h != recipe.h:
-            raise InvalidOption(
-                f"the index at {path} has the radius h={recipe.h}, and the recipe in the options "
-                f"has h={asked.recipe.h}",
-                remedy=f"leave the recipe out of the options, or give it h={recipe.h}; calls such "
-                "as `query` take another h",
-                option="h", differences={"h": (recipe.h, asked.recipe.h)},
-            )
 
 
 def _after_fork() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from simindex.errors import InvalidInput
 from simindex.inputs.document import ID_FIELDS, Intake, Source, Unusable, key_of
 from simindex.inputs.streams import Unreadable, lines, unmarked
+from simindex.options import MAX_BITS
 
 if TYPE_CHECKING:
     from simindex.arrays import U64
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 1 << 16
 """Rows that a reader gives at once."""
-
-MAX_BITS = 4096
 
 FIELD = "fingerprint"
 """The field or column of digits."""

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import Source, Unusable
-from simindex.inputs.fingerprints import CHUNK_ROWS, MAX_BITS, Fingerprints, require_width
+from simindex.inputs.fingerprints import CHUNK_ROWS, Fingerprints, require_width
 from simindex.inputs.streams import Unreadable, exactly
+from simindex.options import MAX_BITS
 
 MAGIC = b"\x93NUMPY"
 

@@ -90,6 +90,11 @@ class View:
             self._snapshot = snapshot = self._taken(self.last())
             return snapshot
 
+    def adopt(self, recipe: Recipe | None, options: IndexOptions | None) -> None:
+        """Takes what this process has just committed, before the next snapshot tells the same."""
+        with self._lock:  # else another thread could put back what it has read before
+            self.recipe, self.options = recipe or self.recipe, options or self.options
+
     def check_place(self) -> None:
         """Raises ClosedIndex if another index, or a repaired catalog, has replaced this one.
         """

@@ -210,11 +210,16 @@ class Committer:
             self.waiting.due_at = min(self.waiting.due_at, self.recent.due_at)
             self.recent = others
 
-    def named(self, snapshot: Snapshot, names: Names) -> Iterator[tuple[Holding, I64, I64]]:
+    def named(self, names: Names) -> Iterator[tuple[Holding, I64, I64]]:
         """Live rows of some names, those that wait included: rows, places of names, and which rows.
 
-        `snapshot` is the index as of the last commit.
+        Once there is a commit that `waiting` does not follow, as where a commit was interrupted at
+        its end, only the committed rows: those that waited may be among them.
         """
+        snapshot = self.view.newest()
+        if snapshot.value != self.waiting.value:
+            yield from snapshot.named(names)
+            return
         hidden = self.waiting.hides(names)
         for table, places, rows in snapshot.named(names):
             seen = ~hidden[places]
@@ -236,8 +241,9 @@ class Committer:
         """Deletes all rows of some names; returns how many of the names had any."""
         self.check_usable()
         self.hand_over()
+        _ = self.snapshot  # which refuses an index that another writer has changed
         there = np.zeros(len(names), np.bool_)
-        for _, places, _ in self.named(self.snapshot, names):
+        for _, places, _ in self.named(names):
             there[places] = True
         self.waiting.delete(names)
         return len(set(zip(names.id[there].tolist(), names.second[there].tolist(), strict=True)))
@@ -379,9 +385,7 @@ class Committer:
             check_place(self.catalog.environment)
             self.files.require(edit.files)
             commit = self.catalog.commit(edit)
-            self.view.recipe = self.recipe
-            if self.waiting.options is not None:
-                self.view.options = self.waiting.options
+            self.view.adopt(self.waiting.recipe, self.waiting.options)
             self.waiting = Waiting(self.view.options.key_secret, commit)
         except BaseException as error:
             if isinstance(error, (ClosedIndex, OSError, MemoryError)) and not edit.begun:

@@ -14,8 +14,10 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from simindex.cli import COMMANDS, program
+from simindex.cli.commands.query import METHODS
 from simindex.inputs import formats as inputs
 from simindex.outputs import formats as outputs
+from simindex.planning import registry
 
 Run = Callable[..., Any]
 
@@ -28,6 +30,11 @@ def offered(line: str) -> list[str]:
         item.value if item.type == "plain" else item.type
         for item in complete.get_completions(words, begun)
     ]
+
+
+def test_the_shell_names_the_methods_of_the_registry() -> None:
+    """It does not import the registry for its help."""
+    assert registry.names() == METHODS
 
 
 @pytest.mark.parametrize(
