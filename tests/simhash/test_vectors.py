@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex import Recipe
-from simindex.advising.vectors import vectors_of
+from simindex.simhash.vectors import vectors_of
 
 WORDS = ["the", "fox", "dog", "wood", "dark", "red", "blue", "one", "two", "京都", "é"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), min_size=2,
