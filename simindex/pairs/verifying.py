@@ -1,8 +1,8 @@
 """Doubtful pairs, decided by the exact similarities of their texts.
 
     distance <= certain        near
-    certain < distance <= most doubtful: near if the exact similarity reaches what was asked for,
-                               or, where a text is missing, if the estimate does
+    certain < distance <= most doubtful: near if the exact similarity reaches what was asked for;
+                               where a text is missing, if the estimate does
     distance > most            not near
 
 A document is compared with at most `MOST_COMPARED` kept ones by their texts, the nearest by the
@@ -114,12 +114,14 @@ class Verifier:
         self, own: Callable[[], Texts], others: Iterable[tuple[int, Side]],
         texts: Callable[[Side], Texts],
     ) -> tuple[int, Side, float] | None:
-        """The first of some doubtful documents that is near: its distance, itself, and the exact
-        similarity, NaN if that is not known.
+        """The first of some doubtful documents that is near by its text: its distance, itself, and
+        the exact similarity. Else the first without a text that is near by the estimate, with NaN.
 
         `others` have their distance, the nearest first.
         """
         mine: Texts | None = None
+        estimated: tuple[int, Side, float] | None = None
+        unreadable = 0
         for number, (distance, other) in enumerate(others):
             if number == MOST_COMPARED:
                 break
@@ -127,9 +129,9 @@ class Verifier:
             exact = self._exact(mine, texts(other))
             likely = distance <= self.doubt.similar.most
             if exact is None:
-                self.unreadable += 1
-                if likely:
-                    return distance, other, nan
+                unreadable += 1
+                if likely and estimated is None:
+                    estimated = distance, other, nan
                 continue
             near = exact >= self._asked - SLACK
             self.verified += 1
@@ -137,7 +139,8 @@ class Verifier:
             self.overruled += near is not likely
             if near:
                 return distance, other, exact
-        return None
+        self.unreadable += unreadable
+        return estimated
 
     @property
     def _asked(self) -> float:

@@ -112,6 +112,12 @@ class Clusters:
         return error if exact is None else np.where(exact, np.float32(0), error)
 
     @property
+    def exact_similarity(self) -> F32 | None:
+        """The similarity by the texts, float32 (n,), NaN where these were not compared. None unless
+        texts were given."""
+        return self._exact
+
+    @property
     def exact(self) -> Bools | None:
         """Whether `similarity` was computed from the texts, bool (n,). None unless texts were
         given."""
