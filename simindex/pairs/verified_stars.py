@@ -7,7 +7,8 @@
         doubtful, and its text is near that of one before it -> a member
         else                                                 -> a representative
         at last                            each member joins the nearest representative that it is
-                                           near for certain; else the one that its text is near
+                                           near for certain; else the one that its text is near,
+                                           or, without a text, the nearest by the estimate
 
 1. A member is near its representative: for certain, by the texts of both, or, where one of the
 texts is missing, by the estimate.
@@ -178,12 +179,15 @@ class _Family:
                 self._kept[nodes] = document
             else:
                 joined[place] = (found[1], found[0], found[2])
+        most = verifier.doubt.similar.most
         yield from ((document, (document, 0, nan)) for document in kept)
         for place, join in joined.items():
-            near = self._representatives(place)
-            if near and near[0][0] <= certain:
+            document, near = int(self.documents[place]), self._representatives(place)
+            # A document without a text is only ever near by the estimate.
+            sure = certain if texts(document) else most
+            if near[0][0] <= sure:
                 join = (near[0][1], near[0][0], nan)
-            yield int(self.documents[place]), join
+            yield document, join
 
     def _representatives(self, place: int) -> list[tuple[int, int]]:
         """(distance, document) of those near a document so far, in order."""
