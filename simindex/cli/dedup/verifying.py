@@ -152,9 +152,8 @@ def summary_of(told: Verification) -> dict[str, int]:
 def said_of(told: Verification, changed: int = 0) -> Iterator[str]:
     """What was compared, in words."""
     yield (
-        f"{count(told.verified, 'doubtful pair')} compared by text: {told.kept:,} reach the "
-        f"similarity, {told.dropped:,} do not; the estimate said the opposite of "
-        f"{told.overruled:,}"
+        f"{count(told.verified, 'doubtful pair')} compared by text: {told.kept:,} near enough, "
+        f"{told.dropped:,} not; the estimate said the opposite of {told.overruled:,}"
     )
     if told.unreadable:
         changes = f", {count(changed, 'text')} changed since the index was built" * bool(changed)
