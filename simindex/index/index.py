@@ -698,7 +698,8 @@ class Index:
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
             Bytes that the call may take: at least 100 a row, or for stars 120 a row and 32 a pair.
-            4 M documents in clusters of two took 86 and 103 bytes a row. Default: these and 1 GiB,
+            4 M documents in clusters of two took 86 and 103 bytes a row. With `texts` 96 a pair.
+            Default: these and 1 GiB,
             and for pairs of stars a quarter of the machine's memory.
         threads, progress
             As in `pairs`.

@@ -27,12 +27,13 @@ from simindex.arrays import F32, I64, U16, U32, U64
 from simindex.checks import require_distance
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
+from simindex.pairs import stars, verified_stars
 from simindex.pairs.find_all import WORTH_THREADS
 from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketched import PairSketches
 from simindex.pairs.stars import NearPairs, as_preference
-from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs, verified_stars
+from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs
 from simindex.pairs.verifying import Texts, Verifier, known_texts, texts_of, verifier_of
 from simindex.planning.similarity import Similar
 from simindex.query.sketched import apart
@@ -189,7 +190,8 @@ def _clusters(
     )
     if mode == "star":
         documents = Documents(stored)
-        near = NearPairs.of(search, stored.stored, ROW_BYTES["star"], memory_limit)
+        pair_bytes = stars.PAIR_BYTES + (0 if verifier is None else verified_stars.PAIR_BYTES)
+        near = NearPairs.of(search, stored.stored, ROW_BYTES["star"], memory_limit, pair_bytes)
         rank = None
         if callable(prefer):
             cluster = _components(stored, documents, near.forest())
@@ -247,7 +249,7 @@ def _verified(
         place = np.array([document], np.int64)
         return texts_of(found, int(documents.ids[document]) if fetch is None else fetch(place)[0])
 
-    return verified_stars(near, of_row, count, rank, doubtful, verifier, of)
+    return verified_stars.verified_stars(near, of_row, count, rank, doubtful, verifier, of)
 
 
 def _components(stored: StoredRows, documents: Documents, forest: _native.Forest) -> U32:

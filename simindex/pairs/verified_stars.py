@@ -19,9 +19,10 @@ nearest to a representative are not near it by their texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import nan
+from functools import partial
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ from simindex.pairs.verifying import Texts, Verifier
 
 TextsOf = Callable[[int], Texts]
 """The texts of a document by its number."""
+
+
+PAIR_BYTES = 64
+"""Bytes of a pair of families with a doubtful one, beside those of `NearPairs`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,9 +132,7 @@ def verified_stars(
     exact = np.full(documents, nan, np.float32)
     if len(doubtful.documents):
         family = _Family(near, of_row, documents, doubtful)
-        for document, (other, bits, known) in family.stars(rank, verifier, texts):
-            representative[document], distance[document] = other, bits
-            exact[document] = known
+        family.decide(rank, verifier, texts, (representative, distance, exact))
     return representative, distance, exact
 
 
@@ -153,41 +156,42 @@ class _Family:
         there = (nodes[at[0]] == a) & (nodes[at[1]] == b)
         one, other = at[0][there], at[1][there]
         bits = near.distance[doubtful.pairs][there]
+        one, other = one.astype(np.uint32), other.astype(np.uint32)
         source, target = np.r_[one, other], np.r_[other, one]
         both = np.r_[bits, bits]
         self._near = _Lists(source, (target, both), len(nodes), np.argsort(source, kind="stable"))
         self._kept = np.full(len(nodes), -1, np.int64)
         """Of each row, the representative that has it."""
 
-    def stars(
-        self, rank: U64, verifier: Verifier, texts: TextsOf
-    ) -> Iterator[tuple[int, tuple[int, int, float]]]:
-        """Of each document its representative, the distance, and their exact similarity."""
-        certain = verifier.doubt.certain
-        joined: dict[int, tuple[int, int, float]] = {}
-        kept: list[int] = []
+    def decide(
+        self, rank: U64, verifier: Verifier, texts: TextsOf, stars: tuple[U32, U16, F32]
+    ) -> None:
+        """Sets the representative of each document, the distance, and their exact similarity."""
+        representative, distance, exact = stars
+        certain, most = verifier.doubt.certain, verifier.doubt.similar.most
+        joined = np.zeros(len(self.documents), np.bool_)
         for place in np.argsort(rank[self.documents], kind="stable").tolist():
             document = int(self.documents[place])
             near = self._representatives(place)
+            found: tuple[int, int, float] | None
             if near and near[0][0] <= certain:
-                joined[place] = (near[0][1], near[0][0], nan)
-                continue
-            found = verifier.nearest(lambda own=document: texts(own), near, texts)  # type: ignore[misc]
-            if found is None:
-                kept.append(document)
-                nodes = self._nodes_of.columns[0][self._nodes_of.of(place)]
-                self._kept[nodes] = document
+                found = *near[0], nan
             else:
-                joined[place] = (found[1], found[0], found[2])
-        most = verifier.doubt.similar.most
-        yield from ((document, (document, 0, nan)) for document in kept)
-        for place, join in joined.items():
+                own = partial(texts, document)
+                found = verifier.nearest(own, near, texts)
+            joined[place] = found is not None
+            if found is None:
+                found = 0, document, nan
+                self._kept[self._nodes_of.columns[0][self._nodes_of.of(place)]] = document
+            distance[document], representative[document], exact[document] = found
+        for place in np.flatnonzero(joined).tolist():
             document, near = int(self.documents[place]), self._representatives(place)
+            bits = near[0][0]
             # A document without a text is only ever near by the estimate.
-            sure = certain if texts(document) else most
-            if near[0][0] <= sure:
-                join = (near[0][1], near[0][0], nan)
-            yield document, join
+            estimated = isnan(exact[document]) and bits <= most
+            if bits <= certain or (estimated and not texts(document)):
+                distance[document], representative[document] = near[0]
+                exact[document] = nan
 
     def _representatives(self, place: int) -> list[tuple[int, int]]:
         """(distance, document) of those near a document so far, in order."""
