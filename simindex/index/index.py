@@ -1097,10 +1097,11 @@ class Index:
     def expire(self, *, older_than: timedelta | datetime | float) -> int:
         """Deletes all rows that came before some time. `commit` makes it durable.
 
-        A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added, at
-        the commit after. The clock is that of the system. It counts in whole seconds: a row may
-        stay up to a second longer. Where the clock goes back, rows get the last time that was
-        given before, so none expires earlier than one that was committed before it.
+        A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added,
+        with the next of these, of deletions or of commits. The clock is that of the system. It
+        counts in whole seconds: a row may stay up to a second longer. Where the clock goes back,
+        rows get the last time that was given before, so none expires earlier than one that was
+        committed before it.
 
         Parameters
         ----------

@@ -63,6 +63,22 @@ def test_backup_reports_new_and_later_backups(tmp_path: Path) -> None:
     assert all(one["unit"] == "s" and 0 < one["median"] < 60 for one in measured)
 
 
+def test_window_keeps_its_rows_and_its_disk_without_a_compact(tmp_path: Path) -> None:
+    _, measured = bench("expire", "--rows", "12000", into=tmp_path / "a.json")
+    named = {one["workload"].removeprefix("expire: "): one for one in measured}
+    assert len(named["expire"]["rates"]) == 90
+    assert max(named["dead rows, of those alive"]["rates"]) < 100
+    assert "compacted 1 segments, 0 dead rows" in named["disk"]["notes"]
+
+
+@pytest.mark.slow
+def test_stream_reports_memory_of_each_tenth(tmp_path: Path) -> None:
+    _, (memory,) = bench("stream", "--rows", "14000", into=tmp_path / "a.json")
+    assert len(memory["rates"]) == 10
+    assert 10 < max(memory["rates"]) < 1000
+    assert "0.0 GB in" in memory["notes"]
+
+
 def test_online_psm_reports_rate_recall_and_flips(tmp_path: Path) -> None:
     printed, (ours,) = bench(
         "online-psm", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"

@@ -24,6 +24,7 @@ from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import (
     Buffer,
+    Chunk,
     SkippedReport,
     batch_of,
     characters_of,
@@ -34,7 +35,7 @@ from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
 from simindex.cli.dedup.marks import Loss, audit_record, line_of, marked_line
 from simindex.cli.dedup.shared_ids import SharedIds
-from simindex.inputs import ID_FIELDS, Document, Intake
+from simindex.inputs import ID_FIELDS, Document, Intake, one_by_one
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
@@ -93,9 +94,9 @@ class Run:
     def through(self, most: int, progress: Progress) -> None:
         """Every buffer, from reading to its commit."""
         prepared = self.place.prepared
-        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
 
-        def batch_of_chunk(chunk: list[Document]) -> simindex.Batch:
+        def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
             batch = self.short.batch(chunk)
             self.without.add(chunk, batch.skipped)
             progress.advance(len(chunk), characters_of(chunk))
@@ -112,7 +113,7 @@ class Run:
         """The documents that are kept by their rank among all. The index `kept` is empty."""
         prepared = self.place.prepared
         earlier = self.place.index if self.place.lasting else None
-        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
         ranking.read(
             documents, self.short, self.without, progress, earlier,
             sketched=self.near.sketched,
@@ -253,7 +254,7 @@ class Run:
 
 
 def _buffers(
-    documents: Iterable[Document], most: int, batch: Callable[[list[Document]], simindex.Batch]
+    documents: Iterable[Document], most: int, batch: Callable[[Chunk], simindex.Batch]
 ) -> Generator[Buffer]:
     """Documents in buffers of at most so many, read ahead; `batch` makes the rows of a chunk."""
     buffer = Buffer()

@@ -28,6 +28,7 @@ import numpy as np
 import simindex
 from simindex.cli.chunks import (
     Buffer,
+    Chunk,
     SkippedReport,
     characters_of,
     places_of_rows,
@@ -131,7 +132,7 @@ class Ranking:
                 progress.advance(len(chunk), characters_of(chunk))
 
     def _compare_names(
-        self, chunk: list[Document], batch: simindex.Batch, earlier: simindex.Index
+        self, chunk: Chunk, batch: simindex.Batch, earlier: simindex.Index
     ) -> None:
         """Notes which documents of a chunk an index has, and which need other names in it."""
         buffer = Buffer()
