@@ -34,7 +34,6 @@ TESTED_BY = {
     "bits/exactness.py": "bits/test_design.py",
     "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
-    "checks.py": "test_bad_input.py",
     "cli/apart.py": "cli/commands/test_dedup.py",
     "cli/building.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
@@ -108,7 +107,6 @@ TESTED_BY = {
     "storage/segmentfiles.py": "writing/test_writer_faults.py",
     "storage/tables/record.py": "storage/catalog/test_catalog.py",
     "storage/tables/structure.py": "storage/tables/test_slicelist.py",
-    "storage/view.py": "storage/test_snapshot.py",
     "threads.py": "faults/test_errors.py",
     "writing/admission.py": "test_bad_input.py",
     "writing/committer.py": "writing/test_writer_faults.py",
@@ -119,7 +117,6 @@ TESTED_BY = {
     "writing/restructuring.py": "storage/tables/test_permuted.py",
     "writing/telling.py": "index/test_settling.py",
     "writing/tombstone_runs.py": "writing/test_merges.py",
-    "writing/waiting.py": "regressions/test_0002_buffered_rows_shared_memory.py",
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""
 

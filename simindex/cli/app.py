@@ -82,7 +82,12 @@ def insistent() -> Iterator[None]:
     of the latter with each import.
     """
     usual = sys.unraisablehook
-    sent: list[threading.Timer] = []
+    over = threading.Event()
+
+    def send(number: int, begun: threading.Event) -> None:
+        begun.wait()
+        if not over.wait(AGAIN_S):
+            os.kill(os.getpid(), number)
 
     def hook(ignored: sys.UnraisableHookArgs) -> None:
         if not isinstance(ignored.exc_value, KeyboardInterrupt):
@@ -92,18 +97,16 @@ def insistent() -> Iterator[None]:
         if isinstance(ignored.exc_value, Terminated):
             number = signal.SIGTERM
             signal.signal(number, _terminate)
-        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
-        again.daemon = True
-        again.start()
-        sent.append(again)
+        begun = threading.Event()
+        threading.Thread(target=send, args=(number, begun), daemon=True).start()
+        begun.set()  # last: what came while this runs would be ignored, too
 
     sys.unraisablehook = hook
     try:
         yield
     finally:
         sys.unraisablehook = usual
-        for again in sent:
-            again.cancel()  # the block has ended without it
+        over.set()  # the block has ended without it
 
 
 @contextlib.contextmanager

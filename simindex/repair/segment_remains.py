@@ -57,7 +57,7 @@ WINDOW_WORDS = 1 << 20
 SUMMED_BYTES = 1 << 26
 """Bytes that are summed between two calls of `progress`; whole chunks."""
 
-Progress = Callable[[int], None]
+BytesRead = Callable[[int], None]
 """Told how many bytes more were read."""
 
 
@@ -90,7 +90,7 @@ class SegmentRemains:
     """
 
     def __init__(
-        self, path: Path, progress: Progress | None = None, *,
+        self, path: Path, progress: BytesRead | None = None, *,
         header: U8 | None = None,
     ) -> None:
         self.path: Path = path
@@ -208,7 +208,7 @@ class SegmentRemains:
         ):
             raise self._corrupt("has another name than its header says")
 
-    def _read_sections(self, progress: Progress | None) -> dict[int, _Section]:
+    def _read_sections(self, progress: BytesRead | None) -> dict[int, _Section]:
         """Sections by kind, bounded by the file's real size; overlapping ones are refused."""
         self.header.check_table(str(self.path))
         start, end = self.header.checksum_offset, self.header.file_bytes - FOOTER.itemsize

@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from simindex.cli.app import Terminated, insistent, terminable, uninterrupted
+from simindex.cli.app import AGAIN_S, Terminated, insistent, terminable, uninterrupted
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -58,6 +59,26 @@ def test_an_interrupt_that_python_ignores_comes_again(
         went_on = True
         time.sleep(10)
     assert went_on and caught.type is raised
+
+
+@pytest.mark.parametrize(
+    ("how", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_an_interrupt_comes_again_where_a_thread_is_slow_to_start(
+    how: signal.Signals, raised: type[KeyboardInterrupt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy machine: what comes while the thread starts would be ignored, too."""
+    start = threading.Thread.start
+
+    def slowly(thread: threading.Thread) -> None:
+        start(thread)
+        time.sleep(20 * AGAIN_S)
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    with terminable(), insistent(), pytest.raises(KeyboardInterrupt) as caught:
+        Interrupted(how)
+        time.sleep(2)
+    assert caught.type is raised
 
 
 def test_other_exceptions_that_python_ignores_are_told_as_usual(
