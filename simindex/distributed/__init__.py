@@ -1,6 +1,6 @@
 """A collection over several indexes, its shards: pure functions that any engine can run.
 
-    prefixes.py   plan.py            which rows are in which shard
+    regions.py    plan.py            which rows are in which shard
     digest.py     shard.py           what is known of a shard, and whether it is so
     building.py   shardmap.py        published shards, and the map that names them
     verifying.py                     shards compared with the map, and with each other

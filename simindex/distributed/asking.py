@@ -1,6 +1,6 @@
 """Which shards a batch is asked of, and the answer of one. `merging` puts all answers together.
 
-The batch goes to every shard as it is, so it is sent once. A shard with a prefix looks up only
+The batch goes to every shard as it is, so it is sent once. A shard with a region looks up only
 those queries that can have a match in it.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from simindex.arrays import I64
 from simindex.checks import require_distance
-from simindex.distributed import prefixes
+from simindex.distributed import regions
 from simindex.distributed.shard import Held, Shard, opened
 from simindex.distributed.shardmap import ShardMap
 from simindex.records.batch import Batch, as_fingerprints
@@ -118,14 +118,14 @@ def radius_of(now: ShardMap, h: int | None) -> int:
 
 def needed(shard: Shard, batch: Batch, h: int) -> bool:
     """Whether a query of a batch can have a match within h in a shard."""
-    return bool(shard.rows) and bool(prefixes.within(batch.rows, shard.prefix, h).any())
+    return bool(shard.rows) and bool(regions.within(batch.rows, shard.region, h).any())
 
 
 def _asked(held: Held, batch: Batch, h: int) -> I64 | None:
     """The queries that can have a match, int64; None for all."""
-    if not isinstance(held, Shard) or not held.prefix:
+    if not isinstance(held, Shard) or not held.region:
         return None
-    chosen = prefixes.within(batch.rows, held.prefix, h)
+    chosen = regions.within(batch.rows, held.region, h)
     return None if chosen.all() else np.flatnonzero(chosen)
 
 

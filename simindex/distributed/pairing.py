@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import U64, Bools
-from simindex.distributed import prefixes
+from simindex.distributed import regions
 from simindex.distributed.merging import merge_pairs
 from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, named_rows, opened
 from simindex.index.index import Index
@@ -31,7 +31,7 @@ def pair_tasks(shards: tuple[Shard, ...], h: int) -> list[tuple[Shard, Shard]]:
     """The pairs of shards, the smaller number first, that can have pairs of rows within h."""
     return [
         (one, other) for one, other in combinations_with_replacement(shards, 2)
-        if one.rows and other.rows and prefixes.apart(one.prefix, other.prefix) <= h
+        if one.rows and other.rows and regions.apart(one.region, other.region) <= h
     ]
 
 
@@ -72,14 +72,14 @@ def _across(
     index: Index, one: Held, asked: Index, other: Held, h: int, collapse: bool,
     limits: dict[str, Any],
 ) -> Iterator[Pairs]:
-    prefix = other.prefix if isinstance(other, Shard) else ""
+    region = other.region if isinstance(other, Shard) else ""
     again, asked_again = (
         (_represented(index), _represented(asked)) if collapse else (None, None)
     )
     keyed = bool(index.options.keyed)
     none = np.empty(0, np.uint64)
     for ids, batch in named_rows(index, ASKED_ROWS):
-        chosen = prefixes.within(batch.rows, prefix, h)
+        chosen = regions.within(batch.rows, region, h)
         if again is not None:
             chosen &= ~among(ids, again)
         places = np.flatnonzero(chosen)

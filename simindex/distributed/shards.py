@@ -138,7 +138,7 @@ class Shards:
         listed = [batches] if isinstance(batches, Batch) else list(batches)
         options = options_for(listed, options)
         rows: int | U64 = sum(map(len, listed))
-        if by == "prefix" and listed:
+        if by != "rows" and listed:
             rows = np.concatenate([batch.rows for batch in listed])
         plan = plan_shards(rows, shards, by=by, options=options)
         numbers = range(len(plan))
@@ -156,7 +156,7 @@ class Shards:
     ) -> Matches:
         """The rows of all shards within h of each query, as `Index.query` returns them.
 
-        `batch` is a Batch or fingerprints. Only shards with a prefix near a query are asked. With
+        `batch` is a Batch or fingerprints. Only shards with a region near a query are asked. With
         `first` it is one match for each query that has one. `memory`, `memory_limit` and `threads`
         are those of each task. Raises what `Index.query` raises.
         """
@@ -298,10 +298,10 @@ class Shards:
         return new
 
     def add_shard(self) -> ShardMap:
-        """Adds an empty shard without a prefix, and returns the new map.
+        """Adds an empty shard that takes any row, and returns the new map.
 
         It gets all rows until it is as large as others that take them. Every query asks it: where
-        shards have prefixes, `split` one instead.
+        shards have regions, `split` one instead.
         """
         now = self.check()
         with opened(now.shards[0]) as index:

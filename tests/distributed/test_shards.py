@@ -18,6 +18,7 @@ from sharded import SHARDS, answer, answers, families, local_index, same_secret
 import simindex
 from simindex.arrays import U64
 from simindex.distributed import Shard, Shards, read_map
+from simindex.distributed.plan import By
 from simindex.errors import (
     CorruptFile,
     IndexExists,
@@ -30,7 +31,7 @@ from simindex.errors import (
 )
 from simindex.pairs.deduplication import Nearness, greedy
 
-BY = ("rows", "prefix")
+BY = ("rows", "prefix", "ones")
 
 
 def local_losers(fingerprints: U64, h: int) -> list[list[int]]:
@@ -207,7 +208,8 @@ def test_a_collection_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_query_asks_only_shards_with_a_near_prefix(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["prefix", "ones"])
+def test_a_query_asks_only_shards_with_a_near_region(tmp_path: Path, by: By) -> None:
     fingerprints = families(15, 400)
     asked: list[int] = []
 
@@ -216,10 +218,10 @@ def test_a_query_asks_only_shards_with_a_near_prefix(tmp_path: Path) -> None:
         asked.append(len(listed))
         return (function(*task) for task in listed)
 
-    made = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 16, by="prefix", run=run)
+    made = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 16, by=by, run=run)
     asked.clear()
     made.query(fingerprints[:1], h=1)
-    assert asked[0] <= 5  # of 16 prefixes of 4 bits, 1 and 4 are within 1
+    assert asked[0] <= 5  # of 16 prefixes of 4 bits, 1 and 4 are within 1; of ranges 3 of ones
     asked.clear()
     list(made.pairs(h=1))
     assert asked[-1] < 16 * 17 // 2
