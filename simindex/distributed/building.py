@@ -210,7 +210,7 @@ def _halves(index: Index, region: str) -> tuple[str, str] | None:
     if regions.ones_of(region) is None:
         bounds = _bounds(index)
         return None if bounds is None else regions.parted(bounds, region)
-    held = np.zeros(index.options.bits + 1, np.int64)
+    held = np.zeros(index.options.bits, np.int64)
     for _, batch in named_rows(index):
         held += np.bincount(regions.counted(batch.rows), minlength=len(held))
     return regions.halved(held, region)

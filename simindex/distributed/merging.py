@@ -19,6 +19,10 @@ from simindex.arrays import I64
 from simindex.errors import InvalidOption
 from simindex.records.matches import NO_NEIGHBOUR, Matches, QueryStats, TopMatches, TopStats
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+from simindex.threads import thread_count
+
+WORTH_THREADS = 100_000
+"""Matches from which on several threads put them in order."""
 
 
 def merge_matches(parts: Iterable[Matches], queries: int, *, limit: int | None = None) -> Matches:
@@ -38,15 +42,18 @@ def merge_matches(parts: Iterable[Matches], queries: int, *, limit: int | None =
     May be called on answers of `merge_matches`, so that they are merged as a tree.
     """
     listed = _some(parts)
+    keyed = any(part.fetch_keys is not None for part in listed)  # an empty shard may have none
     query = np.concatenate([part.query for part in listed])
     query, ids, distance, order, _ = _native.arrange(
         query, np.concatenate([part.id for part in listed]),
-        np.concatenate([part.distance for part in listed]), queries, True,
+        np.concatenate([part.distance for part in listed]), queries, keyed,
+        thread_count(None, len(query), worth=WORTH_THREADS),
     )
     if limit is not None:
         first = np.searchsorted(query, query)
         kept = np.flatnonzero(np.arange(len(query)) - first < limit)
-        query, ids, distance, order = query[kept], ids[kept], distance[kept], order[kept]
+        query, ids, distance = query[kept], ids[kept], distance[kept]
+        order = order[kept] if keyed else order
     stats = [part.stats for part in listed]
     merged = QueryStats(
         _methods(one.method for one in stats), _guarantee(stats),
@@ -54,7 +61,6 @@ def merge_matches(parts: Iterable[Matches], queries: int, *, limit: int | None =
         sum(one.probes for one in stats), sum(one.rows_compared for one in stats),
         sum(one.segments for one in stats), sum(one.seconds for one in stats),
     )
-    keyed = any(part.fetch_keys is not None for part in listed)  # an empty shard may have none
     fetch = _Keys(listed, order) if keyed else None
     return Matches(query, ids, distance, merged, fetch)
 
