@@ -60,6 +60,7 @@ def merge_matches(parts: Iterable[Matches], queries: int, *, limit: int | None =
         all(one.exact for one in stats), max(one.flips for one in stats),
         sum(one.probes for one in stats), sum(one.rows_compared for one in stats),
         sum(one.segments for one in stats), sum(one.seconds for one in stats),
+        stats[0].similarity_bits, stats[0].measure,
     )
     fetch = _Keys(listed, order) if keyed else None
     return Matches(query, ids, distance, merged, fetch)
@@ -136,14 +137,20 @@ def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
         [(part.a, part.b) for part in listed], [part.keys() for part in listed],
         [part.distance for part in listed],
     )
+    told: dict[str, Any] = {}
+    if listed:
+        told = {
+            "similarity_bits": listed[0].similarity_bits, "measure": listed[0].measure,
+            "guarantee": "; ".join(sorted({part.guarantee for part in listed})),
+        }
     if not any(isinstance(part, CollapsedPairs) for part in listed):
-        return Pairs(a, b, distance, keys)
+        return Pairs(a, b, distance, keys, **told)
     groups = [part.groups for part in listed if isinstance(part, CollapsedPairs)]
     first, row, _, group_keys = _joined(
         [(one.first, one.row) for one in groups], [one.keys() for one in groups],
         [np.zeros(len(one), np.uint16) for one in groups],
     )
-    return CollapsedPairs(a, b, distance, EqualRows(first, row, group_keys), keys)
+    return CollapsedPairs(a, b, distance, EqualRows(first, row, group_keys), keys, **told)
 
 
 def _joined(columns: list[Any], keys: list[Any], distances: list[Any]) -> tuple[Any, ...]:

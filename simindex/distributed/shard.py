@@ -63,6 +63,8 @@ class Facts:
     """Digest of the secret that ids of keys are made with; None without keys."""
     format: int
     """Major version of the files."""
+    sketch: int = 0
+    """Bits of a sketch; 0 if there are none."""
 
     @classmethod
     def of(cls, options: IndexOptions, recipe: Recipe | None) -> Facts:
@@ -74,6 +76,7 @@ class Facts:
             options.key_kind if options.keyed else "ids",
             None if secret is None else hashlib.blake2b(secret, digest_size=16).hexdigest(),
             MAJOR,
+            options.sketch_bits,
         )
 
 

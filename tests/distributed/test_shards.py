@@ -13,7 +13,16 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharded import SHARDS, answer, answers, families, local_index, same_secret
+from sharded import (
+    SHARDS,
+    answer,
+    answers,
+    families,
+    local_index,
+    same_secret,
+    similar_answers,
+    sketched,
+)
 
 import simindex
 from simindex.arrays import U64
@@ -30,6 +39,7 @@ from simindex.errors import (
     StorageFull,
 )
 from simindex.pairs.deduplication import Nearness, greedy
+from simindex.planning.similarity import similar as planning_similar
 
 BY = ("rows", "prefix", "ones")
 
@@ -205,6 +215,71 @@ def test_a_collection_without_rows(tmp_path: Path) -> None:
     with pytest.raises(InvalidOption, match="append rows first"):
         made.top(families(14, 5), 1)
     assert made.append(families(14, 5)).tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shards", SHARDS)
+@pytest.mark.parametrize("width", [0, 4])
+def test_a_similarity_is_answered_as_by_one_index(
+    tmp_path: Path, shards: int, width: int
+) -> None:
+    """With sketches and without; by ranges of ones too, which a radius of 12 hardly divides."""
+    batch = sketched(21, 240, width or 4)
+    if not width:
+        batch = simindex.Batch(batch.rows)
+    options = simindex.IndexOptions(sketch_bits=64 * width)
+    made = Shards.build(
+        tmp_path / "s", batch, shards, by=BY[shards % 3], options=options
+    )
+    near = {"similarity": 0.9, "recall": 0.8}
+    with local_index(tmp_path / "one", batch) as one:
+        expected = similar_answers(one, batch, near)
+        assert len(expected["pairs"]["a"][2]) > 8 * 40
+        assert similar_answers(made, batch, near) == expected
+        similar = one.clusters(**near).similarity_bits
+        chosen = planning_similar(
+            0.9, h=None, recall=0.8, bits=64, sketch_bits=64 * width
+        )
+    assert similar == (64 * width or 64)
+    losses = greedy(
+        batch.rows, np.arange(len(batch)), np.zeros(len(batch), np.bool_),
+        Nearness(chosen.h, similar=chosen), batch.sketch if width else None,
+    )
+    lost = np.flatnonzero(losses.winner >= 0)
+    found = made.losers(**near)
+    assert [column.tolist() for column in found] == [
+        lost.tolist(), losses.winner[lost].tolist(), losses.distance[lost].tolist()
+    ]
+
+
+def test_a_similarity_is_refused_before_any_task(tmp_path: Path) -> None:
+    batch = sketched(22, 60)
+
+    def none(function: Any, *tasks: Any) -> Iterator[Any]:
+        raise AssertionError(function)
+
+    made = Shards.build(tmp_path / "s", batch, 2, options=simindex.IndexOptions(sketch_bits=256))
+    made._run = none
+    for call in (made.query, lambda _, **near: list(made.pairs(**near))):
+        made._run = map if call != made.query else none
+        with pytest.raises(InvalidOption, match="similarity=1.5"):
+            call(batch, similarity=1.5)
+        with pytest.raises(InvalidOption, match="contradict"):
+            call(batch, similarity=0.9, h=3)
+        with pytest.raises(InvalidOption, match="measure='dice'"):
+            call(batch, similarity=0.9, measure="dice")
+        with pytest.raises(InvalidOption, match="measure='jaccard'"):
+            call(batch, measure="jaccard")
+    with pytest.raises(InvalidBatch, match="no sketches"):
+        made.query(simindex.Batch(batch.rows), similarity=0.9)
+    made._run = map
+    recipe, other = simindex.Recipe(), simindex.Recipe(seed=7)
+    options = simindex.IndexOptions(recipe=recipe)
+    texts = ["a text of words", "and another one"]
+    made = Shards.build(tmp_path / "t", recipe.batch(texts), 2, options=options)
+    made._run = none
+    with pytest.raises(RecipeMismatch):
+        made.query(other.batch(texts), h=3)
 
 
 @pytest.mark.slow
