@@ -138,10 +138,11 @@ def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
         [part.distance for part in listed],
     )
     told: dict[str, Any] = {}
-    if listed:
+    said = [part for part in listed if part.similarity_bits]  # a part without pairs says nothing
+    if said:
         told = {
-            "similarity_bits": listed[0].similarity_bits, "measure": listed[0].measure,
-            "guarantee": "; ".join(sorted({part.guarantee for part in listed})),
+            "similarity_bits": said[0].similarity_bits, "measure": said[0].measure,
+            "guarantee": "; ".join(sorted({part.guarantee for part in said})),
         }
     if not any(isinstance(part, CollapsedPairs) for part in listed):
         return Pairs(a, b, distance, keys, **told)

@@ -252,6 +252,15 @@ def test_a_similarity_is_answered_as_by_one_index(
     ]
 
 
+def test_what_equal_sketches_keep_is_not_kept_by_equal_rows(tmp_path: Path) -> None:
+    """0 keeps 1 away, and 1 alone is near 2: all sketches are equal, so all are at distance 0."""
+    rows = np.array([0, (1 << 10) - 1, (1 << 20) - 1], np.uint64)
+    batch = simindex.Batch(rows, sketch=np.full((3, 4), 5, np.uint64))
+    options = simindex.IndexOptions(sketch_bits=256)
+    made = Shards.build(tmp_path / "s", batch, 3, options=options)
+    assert [column.tolist() for column in made.losers(similarity=0.9)] == [[1], [0], [0]]
+
+
 def test_a_similarity_is_refused_before_any_task(tmp_path: Path) -> None:
     batch = sketched(22, 60)
 

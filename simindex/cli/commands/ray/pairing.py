@@ -174,7 +174,7 @@ def dedup(
             **near, collapse_equal=True, memory_limit=memory_limit, threads=threads
         ))
         lost = losers(parts)
-        bits = parts[0].similarity_bits if parts else 0
+        bits = max((part.similarity_bits for part in parts), default=0)
         print_losers(lost, keys_of(parts), write, bits, measure)
         rows = len(shards)
     if not quiet:
