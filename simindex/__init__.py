@@ -92,6 +92,7 @@ if TYPE_CHECKING:
         Skew,
         SpotCheck,
     )
+    from simindex.records.verification import Verification
     from simindex.repair.rebuild import repair
     from simindex.simhash.comparison import explain_pair
     from simindex.simhash.document_frequencies import DocumentFrequencies
@@ -167,6 +168,7 @@ __all__ = [
     "TopMatches",
     "TopStats",
     "UnsupportedStorage",
+    "Verification",
     "WordChange",
     "__version__",
     "calibrate",
@@ -215,6 +217,7 @@ _HOMES = {
         "Audit", "BackupReport", "Compaction", "Finding", "Hot", "IndexStats", "RepairReport",
         "Skew", "SpotCheck",
     ),
+    "records.verification": ("Verification",),
     "repair.rebuild": ("repair",),
     "simhash.comparison": ("explain_pair",),
     "simhash.document_frequencies": ("DocumentFrequencies",),

@@ -34,10 +34,53 @@ def families(seed: int, rows: int, words: int = 1, h: int = 3) -> U64:
 
 def local_index(path: Path, batch: simindex.Batch) -> simindex.Index:
     """One index of all rows, open for reading."""
-    options = simindex.IndexOptions(bits=batch.bits, recipe=batch.recipe)
+    options = simindex.IndexOptions(
+        bits=batch.bits, recipe=batch.recipe,
+        sketch_bits=0 if batch.recipe is not None else batch.sketch_bits,
+    )
     with simindex.open(path, "n", options=options) as index:
         index.append(batch)
     return simindex.open(path)
+
+
+def sketched(seed: int, rows: int, words: int = 4) -> simindex.Batch:
+    """Rows as of `families` with sketches of which many are equal, or near, each for itself.
+
+    Rows of one fingerprint have equal and other sketches, and rows of one sketch other
+    fingerprints.
+    """
+    rng = np.random.default_rng(seed)
+    fingerprints = families(seed, rows)
+    family = rng.integers(0, rows // 6 + 1, rows)
+    base = oracle.uniform(rng, rows // 6 + 1, words)[family]
+    sketch = oracle.flip(rng, base, rng.integers(0, 3, rows) * 10)
+    fingerprints[rows // 2 :] = oracle.flip(
+        rng, fingerprints[: rows - rows // 2], rng.integers(0, 5, rows - rows // 2)
+    )
+    sketch[rows // 2 :] = oracle.flip(
+        rng, sketch[: rows - rows // 2], rng.integers(0, 4, rows - rows // 2) * 8
+    )
+    twins = rng.integers(0, rows // 2, rows // 8)
+    fingerprints[: len(twins)], sketch[: len(twins)] = fingerprints[twins], sketch[twins]
+    order = rng.permutation(rows)
+    return simindex.Batch(fingerprints[order], sketch=np.ascontiguousarray(sketch[order]))
+
+
+def similar_answers(held: simindex.Index | Shards, batch: simindex.Batch, near: Any) -> Any:
+    """Questions that take a similarity, as bytes, and what they say of it."""
+    found = held.query(batch, **near)
+    pairs = merge_pairs(held.pairs(**near))
+    stars, components = held.clusters(**near), held.clusters(**near, mode="components")
+    collapsed = merge_pairs(held.pairs(**near, collapse_equal=True))
+    return {
+        "query": answer(found), "limited": answer(held.query(batch, limit=2, **near)),
+        "pairs": answer(pairs), "stars": answer(stars), "components": answer(components),
+        "large": answer(held.clusters(**near, singletons=False)),
+        "said": [
+            (one.similarity_bits, one.measure)
+            for one in (found.stats, pairs, collapsed, stars, components)
+        ],
+    }
 
 
 def same_secret(index: simindex.Index) -> simindex.IndexOptions:

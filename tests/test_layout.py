@@ -46,6 +46,7 @@ TESTED_BY = {
     "cli/commands/ray/looking_up.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/pairing.py": "distributed/ray/test_commands.py",
     "cli/losers.py": "distributed/ray/test_commands.py",
+    "records/verification.py": "pairs/test_verifying.py",
     "cli/dedup/outputs.py": "cli/commands/test_dedup.py",
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",

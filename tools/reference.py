@@ -34,6 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "All pairs and clusters": (
         "find_all", "find_clusters", "rotation_pairs", "Pair", "SimilarPair", "Pairs", "EqualRows",
         "CollapsedPairs", "RotationPairs", "RotationStats", "Cluster", "Clusters",
+        "Verification",
     ),
     "Reports": (
         "GateReport", "GateLimits",

@@ -22,7 +22,6 @@ from simindex.advising.copies import Copy, copies_of, edit_rates
 from simindex.advising.intervals import Shares
 from simindex.advising.judging import EQUAL, Choice, Judged
 from simindex.advising.standing import columns, standing
-from simindex.advising.vectors import vectors_of
 from simindex.bits.similarity import candidate_radius, share_within
 from simindex.checks import is_int, require, require_share
 from simindex.errors import InvalidBatch
@@ -35,6 +34,7 @@ from simindex.records.advice import (
     SimilarityRates,
 )
 from simindex.simhash.recipe import Recipe
+from simindex.simhash.vectors import vectors_of
 from simindex.simhash.weighting import WEIGHTINGS
 
 WIDTHS = (0, 512, 1024)

@@ -12,9 +12,9 @@ import numpy as np
 from simindex.advising.edits import EDITS, count_words
 from simindex.advising.intervals import wilson
 from simindex.advising.standing import between, columns
-from simindex.advising.vectors import vectors_of
 from simindex.records.advice import EditRates
 from simindex.simhash.alignment import WORD
+from simindex.simhash.vectors import vectors_of
 
 if TYPE_CHECKING:
     from simindex.advising.judging import Choice

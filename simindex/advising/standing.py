@@ -19,9 +19,9 @@ import numpy as np
 from simindex.bits.similarity import threshold
 
 if TYPE_CHECKING:
-    from simindex.advising.vectors import Vectors
     from simindex.arrays import F64, I64, U16, U64
     from simindex.records.batch import Batch
+    from simindex.simhash.vectors import Vectors
 
 LEAST_ESTIMATE = 0.6
 RANGES = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)

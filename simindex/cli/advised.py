@@ -81,9 +81,14 @@ def asked_nearness(
         )
     advice = index.advice
     if advice is None:
-        raise InvalidOption(
-            f"{path} has no recommendation",
-            remedy=f"make one with `simindex calibrate {path} INPUT`, or leave out --calibrated",
-            option="calibrated", path=path,
-        )
+        raise no_advice(path)
     return Nearness(advice.arguments, advice.h)
+
+
+def no_advice(path: str) -> InvalidOption:
+    """Says that an index has no recommendation, or that there is no index."""
+    return InvalidOption(
+        f"{path} has no recommendation",
+        remedy=f"make one with `simindex calibrate {path} INPUT`, or leave out --calibrated",
+        option="calibrated", path=path,
+    )

@@ -23,6 +23,7 @@ from simindex.errors import InvalidInput
 from simindex.inputs import (
     ID_FIELDS,
     Document,
+    Documents,
     Fingerprints,
     Intake,
     ReadOptions,
@@ -30,6 +31,7 @@ from simindex.inputs import (
     holds_fingerprints,
     read,
     read_fingerprints,
+    read_in_columns,
 )
 from simindex.inputs.finding import name_from, printable
 from simindex.inputs.markup import EXTRACTORS
@@ -281,10 +283,21 @@ class Reading:
         self, inputs: Sequence[str], intake: Intake, without: Path | None = None
     ) -> Iterator[Document]:
         """The documents of the inputs."""
+        self._greet(inputs)
+        return read(inputs, self._reading_options(without), intake)
+
+    def in_columns(
+        self, inputs: Sequence[str], intake: Intake, without: Path | None = None
+    ) -> Iterator[Document | Documents]:
+        """The same, some of a file at once where its format has columns."""
+        self._greet(inputs)
+        return read_in_columns(inputs, self._reading_options(without), intake)
+
+    @staticmethod
+    def _greet(inputs: Sequence[str]) -> None:
         _require_unread_output(inputs)
         if "-" in inputs and sys.stdin.isatty():
             say("reading JSON lines from the terminal, one document a line; Ctrl-D ends them")
-        return read(inputs, self._reading_options(without), intake)
 
     def holds_fingerprints(self, inputs: Sequence[str]) -> bool:
         """Whether the inputs hold fingerprints instead of texts; InvalidInput if they hold both."""

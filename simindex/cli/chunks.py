@@ -11,7 +11,7 @@ read before is done.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
+from simindex.inputs import Documents
 
 if TYPE_CHECKING:
     from simindex.inputs import Document
 
 T = TypeVar("T")
+
+Chunk = Sequence["Document"]
+"""A list, or `Documents`, which are columns."""
 
 CHUNK_DOCUMENTS = 4096
 CHUNK_BYTES = 32 << 20
@@ -38,23 +42,39 @@ EMPTY = "empty"
 
 
 def chunks(
-    documents: Iterable[Document], most: int = CHUNK_DOCUMENTS
-) -> Iterator[list[Document]]:
+    documents: Iterable[Document | Documents], most: int = CHUNK_DOCUMENTS
+) -> Iterator[Chunk]:
     """The documents in their order, in groups bounded by number and by size."""
     return (chunk for chunk, _ in portions(documents, most, CHUNK_BYTES, most))
 
 
 def portions(
-    documents: Iterable[Document], most: int, most_bytes: int, chunk: int = CHUNK_DOCUMENTS
-) -> Iterator[tuple[list[Document], bool]]:
+    documents: Iterable[Document | Documents], most: int, most_bytes: int,
+    chunk: int = CHUNK_DOCUMENTS,
+) -> Iterator[tuple[Chunk, bool]]:
     """Chunks of larger groups, and whether each is the last of its group.
 
     A group ends at `most` documents, or with the one that reaches so many bytes. Where the
-    documents end, its last chunk is not told to be.
+    documents end, its last chunk is not told to be. Documents that come in columns are chunks of
+    their own.
     """
     made: list[Document] = []
     group = length = chunk_length = 0
     for document in documents:
+        if isinstance(document, Documents):
+            if made:
+                yield made, False
+                group, length, made, chunk_length = group + len(made), length + chunk_length, [], 0
+            start = 0
+            while start < len(document):
+                part = document[start : start + min(chunk, most - group)]
+                start += len(part)
+                group, length = group + len(part), length + part.held_bytes
+                ends = group >= most or length >= most_bytes
+                yield part, ends
+                if ends:
+                    group = length = 0
+            continue
         made.append(document)
         chunk_length += document.held_bytes
         if len(made) < chunk and group + len(made) < most and chunk_length < CHUNK_BYTES and (
@@ -71,13 +91,22 @@ def portions(
         yield made, False
 
 
-def batch_of(recipe: Any, chunk: list[Document], count_features: int = 0) -> simindex.Batch:
+def batch_of(recipe: Any, chunk: Chunk, count_features: int = 0) -> simindex.Batch:
     """The batch of a chunk, with the documents' keys."""
+    keys = (
+        chunk.keys if isinstance(chunk, Documents) else [document.key for document in chunk]
+    )
     batch: simindex.Batch = recipe.batch(
-        [document.text for document in chunk], keys=[document.key for document in chunk],
-        count_features=count_features,
+        texts_of(chunk), keys=keys, count_features=count_features
     )
     return batch
+
+
+def texts_of(chunk: Chunk) -> Any:
+    """Its texts, for a recipe: a list, or an Arrow column."""
+    if isinstance(chunk, Documents):
+        return chunk.texts
+    return [document.text for document in chunk]
 
 
 def joined(batches: list[simindex.Batch]) -> simindex.Batch:
@@ -99,8 +128,10 @@ def joined(batches: list[simindex.Batch]) -> simindex.Batch:
     )
 
 
-def characters_of(chunk: list[Document]) -> int:
+def characters_of(chunk: Chunk) -> int:
     """How many characters of text it has."""
+    if isinstance(chunk, Documents):
+        return chunk.characters
     return sum(len(document.text) for document in chunk)
 
 
@@ -119,7 +150,7 @@ class Buffer:
         """For each row of the batch, the place of its document."""
         self._batches: list[simindex.Batch] = []
 
-    def add(self, chunk: list[Document], batch: simindex.Batch) -> None:
+    def add(self, chunk: Chunk, batch: simindex.Batch) -> None:
         """Takes a chunk and the batch that was made of it."""
         first = len(self.documents)
         self.places += [first + place for place in places_of_rows(len(chunk), batch.skipped)]
@@ -144,7 +175,7 @@ class SkippedReport:
     def __init__(self) -> None:
         self.number: int = 0
 
-    def add(self, chunk: list[Document], skipped: Iterable[Any]) -> None:
+    def add(self, chunk: Chunk, skipped: Iterable[Any]) -> None:
         """Note what a batch left out of its chunk."""
         for skip in skipped:
             self.number += 1

@@ -38,13 +38,17 @@ def shown(sentence: object) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(sentence))
 
 
+_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
+_ESCAPES |= {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
+
+
 def cell(value: object) -> str:
-    """A value for a tab-separated column; what would break the table is escaped."""
+    """A value for a tab-separated column; what would break the table, or steer a terminal, is
+    escaped."""
     text = str(value)
     if text.isprintable() and "\\" not in text:
         return text
-    text = text.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
-    return encodable(text.replace("\r", "\\r"))
+    return encodable(text.translate(_ESCAPES))
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

@@ -17,7 +17,7 @@ import click
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.chunks import CHUNK_DOCUMENTS, SkippedReport, characters_of, chunks
+from simindex.cli.chunks import CHUNK_DOCUMENTS, Chunk, SkippedReport, characters_of, chunks
 from simindex.cli.console import say
 from simindex.cli.existing import Existing, kind_of_names
 from simindex.cli.repeated_ids import RepeatedIds
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simindex.cli.learning import Lesson
     from simindex.cli.progress import Extent
     from simindex.cli.recipes import Prepared
-    from simindex.inputs import Document, Fingerprints, Intake
+    from simindex.inputs import Fingerprints, Intake
 
 G = TypeVar("G")
 
@@ -111,20 +111,20 @@ class Texts:
     def lesson(self) -> Lesson | None:
         return self.prepared.lesson
 
-    def groups(self, most: int) -> Iterator[list[Document]]:
+    def groups(self, most: int) -> Iterator[Chunk]:
         return chunks(self.prepared.documents, most)
 
-    def options(self, first: list[Document]) -> dict[str, Any]:
+    def options(self, first: Chunk) -> dict[str, Any]:
         return {"keys": "str", "recipe": self.prepared.recipe}
 
-    def batch(self, group: list[Document]) -> simindex.Batch:
+    def batch(self, group: Chunk) -> simindex.Batch:
         assert self.short is not None
         self.repeated.add(group)
         batch = self.short.batch(group)
         self.without.add(group, batch.skipped)
         return batch
 
-    def made_elsewhere(self, group: list[Document], told: Told) -> None:
+    def made_elsewhere(self, group: Chunk, told: Told) -> None:
         """What `batch` notes, of a group whose batch `ShortTexts.task` made."""
         assert self.short is not None
         self.repeated.add(group)
@@ -132,12 +132,12 @@ class Texts:
         self.without.add(group, told.skipped)
 
     def admitted(
-        self, existing: Existing, index: simindex.Index, group: list[Document],
+        self, existing: Existing, index: simindex.Index, group: Chunk,
         batch: simindex.Batch,
     ) -> simindex.Batch:
         return existing.admitted(index, group, batch)
 
-    def size(self, group: list[Document]) -> tuple[int, int]:
+    def size(self, group: Chunk) -> tuple[int, int]:
         return len(group), characters_of(group)
 
     def counts(self) -> dict[str, int]:

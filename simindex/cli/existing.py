@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import simindex
-from simindex.cli.chunks import chunks, places_of_rows
+from simindex.cli.chunks import Chunk, chunks, places_of_rows
 from simindex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Existing:
         self.before.close()
 
     def admitted(
-        self, index: simindex.Index, chunk: list[Document], batch: simindex.Batch
+        self, index: simindex.Index, chunk: Chunk, batch: simindex.Batch
     ) -> simindex.Batch:
         """What of a chunk's batch is to be appended, once the documents that it replaces are gone.
 
@@ -165,7 +165,7 @@ def as_stored(index: simindex.Index, documents: Iterable[Document]) -> Iterator[
     if recipe is None or index.options.keys != "str":
         yield from documents
         return
-    for chunk in chunks(documents):
+    for chunk in map(list, chunks(documents)):
         numbered = [place for place, document in enumerate(chunk) if document.numbered]
         others = [f"{chunk[place].key}#2" for place in numbered]
         there = index.contains(keys=others) if others else ()

@@ -14,15 +14,16 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from time import monotonic
 from typing import Any
 
-from simindex.cli.chunks import characters_of, chunks, read_ahead
+from simindex.cli.chunks import Chunk, characters_of, chunks, read_ahead, texts_of
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
-from simindex.inputs import Document
+from simindex.inputs import Document, Documents, one_by_one
 
 FIRST_DOCUMENTS = 10_000
 """Documents of a stream that idf is learned from, unless told otherwise."""
@@ -97,39 +98,41 @@ def in_sample(name: str, fraction: float) -> bool:
 
 
 def learned_from_sample(
-    recipe: Any, documents: Iterator[Document], fraction: float, least: int, *, quiet: bool,
-    printed: bool, extent: Extent | None = None,
-) -> tuple[Any | None, Lesson, Iterator[Document] | None]:
+    recipe: Any, documents: Iterator[Document | Documents], fraction: float, least: int, *,
+    quiet: bool, printed: bool, extent: Extent | None = None,
+) -> tuple[Any | None, Lesson, Iterator[Document | Documents] | None]:
     """The recipe fitted on a share of the documents, all of which are read, and they again.
 
     No recipe if the share holds fewer documents than `least`; InvalidOption if it holds none and
     one is enough. Documents whose texts take more than MOST_HELD_BYTES are not held: None in their
     place says that they are to be read once more. Otherwise as of `learned_from_first`.
     """
-    chosen = held_bytes = 0
-    held: deque[list[Document]] | None = deque()
+    from simindex.simhash.features import Parts
 
-    def texts(progress: Progress) -> Iterator[str]:
+    chosen = held_bytes = 0
+    held: deque[Chunk] | None = deque()
+
+    def texts(progress: Progress) -> Iterator[Any]:
         nonlocal chosen, held, held_bytes
         with closing(read_ahead(chunks(documents))) as read:
             for chunk in read:
                 if held is not None:
-                    slim = [_slim(document, printed) for document in chunk]
-                    held_bytes += sum(document.held_bytes for document in slim)
+                    slim, taken = _held(chunk, printed)
                     held.append(slim)
+                    held_bytes += taken
                     if held_bytes > MOST_HELD_BYTES:
                         held = None
-                in_it = [
-                    document.text for document in chunk if fraction == 1 or in_sample(
+                in_it = texts_of(chunk) if fraction == 1 else [
+                    document.text for document in chunk if in_sample(
                         document.place if document.numbered else document.key, fraction
                     )
                 ]
                 chosen += len(in_it)
-                yield from in_it
+                yield in_it
                 progress.advance(len(chunk), characters_of(chunk))
 
     with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
-        counted = recipe.document_frequencies(texts(progress))
+        counted = recipe.document_frequencies(Parts(texts(progress)))
     lesson = Lesson(chosen, "the inputs", sample=fraction, least=least)
     if not chosen and least == 1:
         raise _nothing_learned(recipe, progress.documents, fraction)
@@ -138,9 +141,9 @@ def learned_from_sample(
 
 
 def learned_from_first(
-    recipe: Any, documents: Iterator[Document], most: int, source: str, least: int, *, quiet: bool,
-    printed: bool,
-) -> tuple[Any | None, Lesson, Iterator[Document]]:
+    recipe: Any, documents: Iterator[Document | Documents], most: int, source: str, least: int, *,
+    quiet: bool, printed: bool,
+) -> tuple[Any | None, Lesson, Iterator[Document | Documents]]:
     """The recipe fitted on the first `most` documents, and all documents, these first.
 
     No recipe if all documents are fewer than `least`; InvalidOption if there are none and one is
@@ -148,32 +151,49 @@ def learned_from_first(
     take MOST_HELD_BYTES. Of a document that was held, only what indexing needs comes again: key,
     text and place; and what it was read from, if documents are to be `printed`.
     """
-    held: deque[Document] = deque()
-    held_bytes = 0
+    held: deque[Document | Documents] = deque()
+    learned = held_bytes = 0
     ended, told_at = True, inf if quiet else monotonic() + HOLDING_S
     with Progress("learning word weights", quiet=quiet) as progress:
-        for document in documents:
+        for some in documents:
             if monotonic() > told_at:
                 told_at = inf
                 say(
                     f"holding the first {count(most, 'document')} to learn word weights from "
                     "them; with --weighting sublinear nothing is learned, and nothing is held"
                 )
-            held.append(_slim(document, printed))
+            if isinstance(some, Documents):
+                if learned + len(some) > most:
+                    documents = chain([some[most - learned :]], documents)
+                    some = some[: most - learned]
+                held.append(some)
+                learned += len(some)
+                progress.advance(len(some), some.characters)
+            else:
+                held.append(_slim(some, printed))
+                learned += 1
+                progress.advance(1, len(some.text))
             held_bytes += held[-1].held_bytes
-            progress.advance(1, len(document.text))
-            if len(held) >= most or held_bytes >= MOST_HELD_BYTES:
+            if learned >= most or held_bytes >= MOST_HELD_BYTES:
                 ended = False
                 break
         if not held and least == 1:
             raise _nothing_learned(recipe, 0, 1)
-        full = not ended and len(held) < most
+        full = not ended and learned < most
         lesson = Lesson(
-            len(held), source, ended=ended, held_bytes=held_bytes if full else None,
+            learned, source, ended=ended, held_bytes=held_bytes if full else None,
             least=least if ended else 1,
         )
-        fitted = recipe.fit(document.text for document in held) if lesson.learned else None
+        fitted = recipe.fit(one.text for one in one_by_one(held)) if lesson.learned else None
     return fitted, lesson, _continued(held, documents)
+
+
+def _held(chunk: Chunk, printed: bool) -> tuple[Chunk, int]:
+    """A chunk to be held, and what it takes."""
+    if isinstance(chunk, Documents):
+        return chunk, chunk.held_bytes
+    slim = [_slim(document, printed) for document in chunk]
+    return slim, sum(document.held_bytes for document in slim)
 
 
 def _slim(document: Document, printed: bool) -> Document:
@@ -183,12 +203,18 @@ def _slim(document: Document, printed: bool) -> Document:
     return Document(document.key, document.text, document.path, document.line, document.numbered)
 
 
-def _all_of(chunks: deque[list[Document]]) -> Iterator[Document]:
+def _all_of(chunks: deque[Chunk]) -> Iterator[Document | Documents]:
     while chunks:
-        yield from chunks.popleft()
+        chunk = chunks.popleft()
+        if isinstance(chunk, Documents):
+            yield chunk
+        else:
+            yield from chunk
 
 
-def _continued(held: deque[Document], rest: Iterator[Document]) -> Iterator[Document]:
+def _continued(
+    held: deque[Document | Documents], rest: Iterator[Document | Documents]
+) -> Iterator[Document | Documents]:
     while held:
         yield held.popleft()
     yield from rest

@@ -9,6 +9,7 @@ import click
 
 import simindex
 from simindex.cli.console import LINES_AT_ONCE, cell
+from simindex.cli.similarity import columns_of_similarity, schema_of_similarity
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 
 
-def schema_of_losers(keys: Any) -> Schema:
+def schema_of_losers(keys: Any, similarity: float | None = None) -> Schema:
     """The columns of rows to drop, with keys of a kind, or without."""
     ids: Schema = {"id": "uint64", "kept": "uint64"}
     kind = kind_of_keys(keys)
     named: Schema = {"key": kind, "kept_key": kind} if keys else {}
-    return {**ids, **named, "distance": "uint16"}
+    return {**ids, **named, "distance": "uint16", **schema_of_similarity(similarity)}
 
 
 def keys_of(parts: list[Any]) -> dict[int, Any]:
@@ -39,23 +40,32 @@ def keys_of(parts: list[Any]) -> dict[int, Any]:
     return found
 
 
-def print_losers(lost: Losers, keys: dict[int, Any], write: Write | None) -> None:
-    """Prints rows to drop as lines, or hands them to `write`."""
-    for columns in _columns(lost, keys):
+def print_losers(
+    lost: Losers, keys: dict[int, Any], write: Write | None, bits: int = 0,
+    measure: str = "cosine",
+) -> None:
+    """Prints rows to drop as lines, or hands them to `write`; with the similarities that distances
+    of so many bits stand for, unless these are 0."""
+    for columns in _columns(lost, keys, bits, measure):
         if write is None:
             click.echo("\n".join(_lines(columns)))
         else:
             write(columns)
 
 
-def _columns(lost: Losers, keys: dict[int, Any]) -> Iterator[dict[str, Any]]:
+def _columns(
+    lost: Losers, keys: dict[int, Any], bits: int, measure: str
+) -> Iterator[dict[str, Any]]:
     for start in range(0, len(lost.id), LINES_AT_ONCE):
         rows = slice(start, start + LINES_AT_ONCE)
         columns: dict[str, Any] = {"id": lost.id[rows], "kept": lost.winner[rows]}
         if keys:
             columns["key"] = [keys[one] for one in columns["id"].tolist()]
             columns["kept_key"] = [keys[one] for one in columns["kept"].tolist()]
-        yield {**columns, "distance": lost.distance[rows]}
+        columns["distance"] = lost.distance[rows]
+        if bits:
+            columns |= columns_of_similarity(lost.distance[rows], bits, measure)
+        yield columns
 
 
 def _lines(columns: dict[str, Any]) -> Iterator[str]:
@@ -63,5 +73,8 @@ def _lines(columns: dict[str, Any]) -> Iterator[str]:
         [cell(key_text(one)) for one in columns[key]] if key in columns else columns[name].tolist()
         for key, name in (("key", "id"), ("kept_key", "kept"))
     )
-    for dropped, winner, bits in zip(own, kept, columns["distance"].tolist(), strict=True):
-        yield f"{dropped}\t{winner}\t{bits}"
+    told = [columns["distance"].tolist()]
+    if "similarity" in columns:
+        told.append(columns["similarity"].tolist())
+    for row in zip(own, kept, *told, strict=True):
+        yield "\t".join(map(str, row))

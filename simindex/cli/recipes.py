@@ -28,7 +28,7 @@ from simindex.simhash.weighting import WEIGHTINGS
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Extent
-    from simindex.inputs import Document, Intake
+    from simindex.inputs import Document, Documents, Intake
 
 
 def _ngram(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -328,7 +328,8 @@ class Prepared:
     """A recipe that can make fingerprints, and the documents to make them of."""
 
     recipe: Any
-    documents: Iterator[Document]
+    documents: Iterator[Document | Documents]
+    """Some of them in columns, unless they are to be printed."""
     intake: Intake
     """The account of reading these documents."""
     extent: Extent
@@ -351,7 +352,7 @@ def prepared_with(
 ) -> Prepared:
     """The documents of the inputs for a recipe that is there."""
     intake = reading.intake()
-    documents = reading.documents(inputs, intake, without)
+    documents = reading.in_columns(inputs, intake, without)
     extent = reading.extent(inputs, intake, without)
     return Prepared(recipe, documents, intake, extent, id_field=reading.options.id_field)
 
@@ -377,7 +378,7 @@ def prepare(
     if recipe.fitted:
         return prepared_with(recipe, inputs, reading, without)
     intake = reading.intake()
-    documents = reading.documents(inputs, intake, without)
+    documents = reading.in_columns(inputs, intake, without)
     extent = reading.extent(inputs, intake, without)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
@@ -386,7 +387,7 @@ def prepare(
         )
         if held is None:
             intake = reading.intake(silent=True)
-            held = reading.documents(inputs, intake, without)
+            held = reading.in_columns(inputs, intake, without)
             extent = reading.extent(inputs, intake, without)
         return Prepared(fitted or asked_recipe(given), held, intake, extent, lesson, id_field)
     source = "the inputs" if rereadable(inputs) else "the stream"

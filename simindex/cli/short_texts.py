@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import simindex
-from simindex.cli.chunks import batch_of
+from simindex.cli.chunks import Chunk, batch_of
 from simindex.cli.console import count, say
 from simindex.simhash.shortest import radius_for, shortest_text
-
-if TYPE_CHECKING:
-    from simindex.inputs import Document
 
 LEAST_SHARE = 0.01
 """Of short texts among all: fewer are not spoken of. docs/how-to/choosing-a-recipe.md says so."""
@@ -36,7 +33,7 @@ class Told(NamedTuple):
 
 
 def fingerprinted(
-    recipe: Any, least: int, chunk: list[Document]
+    recipe: Any, least: int, chunk: Chunk
 ) -> tuple[simindex.Batch, Told]:
     """The batch of a chunk, with the documents' keys. Texts of fewer features are short."""
     made = batch_of(recipe, chunk, count_features=least)
@@ -56,13 +53,13 @@ class ShortTexts:
         """Distinct features of a text that is long enough; 0 where that was not measured."""
         self.number: int = 0
 
-    def batch(self, chunk: list[Document]) -> simindex.Batch:
+    def batch(self, chunk: Chunk) -> simindex.Batch:
         """The batch of a chunk, with the documents' keys."""
         made, told = fingerprinted(self._recipe, self.least, chunk)
         self.number += told.short
         return made
 
-    def task(self) -> Callable[[list[Document]], tuple[simindex.Batch, Told]]:
+    def task(self) -> Callable[[Chunk], tuple[simindex.Batch, Told]]:
         """Makes batches elsewhere: it pickles. Who gets what is told adds up the short texts."""
         return partial(fingerprinted, self._recipe, self.least)
 

@@ -49,31 +49,44 @@ def within(h: int | None, similarity: float | None) -> str:
     return f"within {h} bits" if similarity is None else f"of similarity {similarity:g} or more"
 
 
-def schema_of_similarity(similarity: object) -> Schema:
-    """The columns that come after the distance, if a similarity was asked for."""
+def schema_of_similarity(similarity: object, *, verified: bool = False) -> Schema:
+    """The columns that come after the distance, if a similarity was asked for; with `verified`,
+    whether it is exact, too."""
     if similarity is None:
         return {}
-    return {"similarity": "float64", "similarity_error": "float64"}
+    exact: Schema = {"exact": "bool"} if verified else {}
+    return {"similarity": "float64", "similarity_error": "float64", **exact}
 
 
 def columns_of_similarity(
-    distance: Any, bits: int, measure: str = "cosine"
+    distance: Any, bits: int, measure: str = "cosine", exact: Any = None
 ) -> dict[str, Any]:
-    """These columns, of distances of so many bits."""
+    """These columns, of distances of so many bits.
+
+    `exact` has exact similarities, NaN where there is none: these have no error.
+    """
     import numpy as np
 
     from simindex.records.similarity import estimated, standard_error
 
-    values = {"similarity": estimated, "similarity_error": standard_error}
-    return {
-        name: np.round(of(distance, bits, measure).astype(np.float64), DECIMALS)
-        for name, of in values.items()
-    }
+    similarity = estimated(distance, bits, measure).astype(np.float64)
+    error = standard_error(distance, bits, measure).astype(np.float64)
+    columns: dict[str, Any] = {}
+    if exact is not None:
+        columns["exact"] = known = ~np.isnan(exact)
+        similarity, error = np.where(known, exact, similarity), np.where(known, 0.0, error)
+    rounded = {"similarity": similarity, "similarity_error": error}
+    return {name: np.round(column, DECIMALS) for name, column in rounded.items()} | columns
 
 
-def similarity_of(distance: int, bits: int, measure: str = "cosine") -> dict[str, float]:
+def similarity_of(
+    distance: int, bits: int, measure: str = "cosine", exact: float | None = None
+) -> dict[str, Any]:
     """The same of one distance."""
     import numpy as np
 
-    columns = columns_of_similarity(np.array([distance], np.uint16), bits, measure)
-    return {name: float(column[0]) for name, column in columns.items()}
+    columns = columns_of_similarity(
+        np.array([distance], np.uint16), bits, measure,
+        None if exact is None else np.array([exact]),
+    )
+    return {name: column[0].item() for name, column in columns.items()}

@@ -32,6 +32,7 @@ from simindex.reporting.surveyed import (
     Cost,
     Family,
     Member,
+    Near,
     Pairing,
     Segment,
     Survey,
@@ -40,8 +41,10 @@ from simindex.reporting.surveyed import (
 )
 
 if TYPE_CHECKING:
+    from simindex.arrays import I64
     from simindex.cli.choices import Reading
     from simindex.inputs import Intake
+    from simindex.planning.similarity import Similar
     from simindex.records.clusters import Clusters
     from simindex.records.reports import IndexStats
 
@@ -78,6 +81,10 @@ class Surveying:
     memory_limit: int | None
     threads: int | None
     progress: Progress
+    similar: Similar | None = None
+    """The similarity that is asked for, with its radius, if one is."""
+    recall: float = 1.0
+    """With it."""
     stats: IndexStats = field(init=False)
     notes: list[str] = field(default_factory=list)
 
@@ -102,7 +109,8 @@ class Surveying:
             bytes_a_row=held.bytes_per_row, bits=held.bits, sketch_bits=own.sketch_bits, h=self.h,
             segments=self._segments(),
             structures=[(name, size) for name, size in held.structures.items()],
-            pairing=pairing, clustering=clustering, gate_similarity=USUAL_SIMILARITY,
+            pairing=pairing, clustering=clustering, near=self._near(),
+            gate_similarity=USUAL_SIMILARITY,
             chances=self._chances(), strangers=self._strangers(),
             audit=None if held.audit is None else audited(held.audit), costs=costs,
             measured=measured, equal=self._equal(), crowded=crowded,
@@ -116,7 +124,7 @@ class Surveying:
             ("fingerprint", f"{held.bits:,} bits, of {features_of(held.recipe)}"),
             ("sketch", f"{self.index.options.sketch_bits:,} bits"
              if self.index.options.sketch_bits else "none"),
-            ("radius", f"{self.h} bits"),
+            ("radius", f"{self.h} bits" + ", of candidates" * (self.similar is not None)),
             ("keys", KEYS[held.keys]),
             ("commit", f"{held.generation:,}"),
             ("deleted", f"{held.dead_rows:,} rows, whose space a compaction frees"
@@ -146,24 +154,44 @@ class Surveying:
             listed.append(Segment("waiting for a file", self.stats.pending_rows, None))
         return listed
 
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """How pairs and clusters are asked for."""
+        near = self._near()
+        if near is None:
+            return {"h": self.h}
+        return {"similarity": near.similarity, "measure": near.measure, "recall": self.recall}
+
+    def _near(self) -> Near | None:
+        found = self.similar
+        if found is None:
+            return None
+        asked = found.similarity if found.asked is None else found.asked
+        return Near(asked, found.measure, found.most, found.compared_bits)
+
     def _pairing(self) -> Pairing:
         import numpy as np
 
-        by_distance = np.zeros(self.h + 1, np.int64)
+        most = self.h if self.similar is None else self.similar.most
+        by_distance = np.zeros(most + 1, np.int64)
         equal = total = 0
         self.progress.then("pairing", "row")
         parts: Any = self.index.pairs(
-            h=self.h, collapse_equal=True, memory_limit=self.memory_limit, threads=self.threads,
-            progress=self.progress.tell,
+            **self._asked, collapse_equal=True, memory_limit=self.memory_limit,
+            threads=self.threads, progress=self.progress.tell,
         )
+        cut = False
         with closing(parts):
             for part in parts:
-                by_distance += np.bincount(part.distance, minlength=self.h + 1)
+                by_distance += np.bincount(part.distance, minlength=most + 1)
                 equal += len(part.groups.row)
                 total += len(part)
                 if total >= MOST_PAIRS:
-                    return Pairing(by_distance.tolist(), equal, cut=True)
-        return Pairing(by_distance.tolist(), equal)
+                    cut = True
+                    break
+        if self.similar is None:
+            return Pairing(by_distance.tolist(), equal, cut)
+        return Pairing(by_distance.tolist(), equal, cut, by_similarity(by_distance, self.similar))
 
     def _clustering(self) -> Clustering | None:
         import numpy as np
@@ -191,7 +219,7 @@ class Surveying:
             self.progress.then("clustering", "row")
             try:
                 return self.index.clusters(
-                    h=self.h, mode=mode, singletons=False, memory_limit=self.memory_limit,
+                    **self._asked, mode=mode, singletons=False, memory_limit=self.memory_limit,
                     threads=self.threads, progress=self.progress.tell,
                 )
             except TooManyMatches:
@@ -215,9 +243,11 @@ class Surveying:
             others = others[steps]
         some = found.take(np.concatenate([rows[is_first], others]))
         keys: Any = some.keys() or some.id.tolist()
+        similarity = some.similarity
+        near = [None] * len(some) if similarity is None else similarity.tolist()
         return Family(size, [
-            Member(named(key), distance)
-            for key, distance in zip(keys, some.distance.tolist(), strict=True)
+            Member(named(key), distance, estimate)
+            for key, distance, estimate in zip(keys, some.distance.tolist(), near, strict=True)
         ])
 
     def _chances(self) -> list[Chance]:
@@ -226,7 +256,7 @@ class Surveying:
         from simindex.planning.similarity import similar
 
         own = self.index.options
-        asked = similar(
+        asked = self.similar or similar(
             USUAL_SIMILARITY, h=None, recall=USUAL_SHARE, bits=own.bits,
             sketch_bits=own.sketch_bits,
         )
@@ -277,6 +307,21 @@ class Surveying:
             names: Sequence[Any] = found.keys() or found.id.tolist()
             listed.append(Template(hot.value, hot.rows, sorted(map(named, names))))
         return listed
+
+
+def by_similarity(by_distance: I64, similar: Similar) -> list[tuple[str, int]]:
+    """Pairs by their estimated similarities, in steps of 0.01 from 1 down."""
+    import numpy as np
+
+    from simindex.records.similarity import estimated
+
+    distance = np.arange(len(by_distance), dtype=np.uint16)
+    estimate = estimated(distance, similar.compared_bits, similar.measure).astype(np.float64)
+    step = np.minimum(99, np.floor(100 * estimate + 1e-6)).astype(np.int64)
+    counted = np.bincount(99 - step, by_distance)
+    return [
+        (f"{(99 - place) / 100:.2f}", round(number)) for place, number in enumerate(counted)
+    ]
 
 
 def named(key: Any) -> str:

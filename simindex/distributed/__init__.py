@@ -1,9 +1,10 @@
 """A collection over several indexes, its shards: pure functions that any engine can run.
 
-    prefixes.py   plan.py            which rows are in which shard
+    regions.py    plan.py            which rows are in which shard
     digest.py     shard.py           what is known of a shard, and whether it is so
     building.py   shardmap.py        published shards, and the map that names them
     verifying.py                     shards compared with the map, and with each other
+    nearness.py                      what near is: a radius, or a similarity
     asking.py     merging.py         one shard's answer, and the answer of all
     pairing.py    forests.py         pairs, clusters
     deduplication.py                 which rows lose

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from simindex.arrays import I64, U64, Bools
-from simindex.distributed import prefixes
+from simindex.distributed import regions
 from simindex.distributed.shardmap import ShardMap
 from simindex.errors import InvalidBatch
 from simindex.records.batch import Batch
@@ -37,13 +37,13 @@ def places_of(now: ShardMap, batch: Batch) -> I64:
     places = np.full(len(batch), -1, np.int64)
     by_size = sorted(range(len(now.shards)), key=lambda place: (now.shards[place].rows, place))
     for place in by_size:
-        takes = prefixes.begins(batch.rows, now.shards[place].prefix)
+        takes = regions.inside(batch.rows, now.shards[place].region)
         places[(places < 0) & takes] = place
     if (places < 0).any():
         row = int(np.argmax(places < 0))
         raise InvalidBatch(
             f"no shard of {now.root} takes row {row}, whose first word is "
             f"{int(batch.rows[row, 0]):#018x}",
-            remedy="build the collection again, with prefixes for all rows", row=row,
+            remedy="build the collection again, with regions for all rows", row=row,
         )
     return places

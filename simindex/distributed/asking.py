@@ -1,6 +1,6 @@
 """Which shards a batch is asked of, and the answer of one. `merging` puts all answers together.
 
-The batch goes to every shard as it is, so it is sent once. A shard with a prefix looks up only
+The batch goes to every shard as it is, so it is sent once. A shard with a region looks up only
 those queries that can have a match in it.
 """
 
@@ -13,19 +13,27 @@ import numpy as np
 
 from simindex.arrays import I64
 from simindex.checks import require_distance
-from simindex.distributed import prefixes
+from simindex.distributed import regions
+from simindex.distributed.nearness import Near
 from simindex.distributed.shard import Held, Shard, opened
 from simindex.distributed.shardmap import ShardMap
+from simindex.planning.similarity import require_measure, require_sketches
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches, TopMatches, TopStats
+from simindex.writing.admission import check_recipe
+
+LOOKED_AT = 1 << 12
+"""Queries at a time until one is found for whose sake a shard is asked: mostly one of the first."""
 
 
 def query_shard(
     held: Held,
     batch: Batch,
-    h: int,
+    h: int | None = None,
     *,
+    similarity: float | None = None,
+    measure: str = "cosine",
     first: bool = False,
     limit: int | None = None,
     recall: float = 1.0,
@@ -39,11 +47,12 @@ def query_shard(
     The numbers of queries are their places in the batch. Keys travel with the matches. Raises what
     `opened` raises if the shard is not what it should be.
     """
+    near = Near(h, similarity, measure, recall)
     with opened(held) as index:
-        chosen = _asked(held, batch, h)
+        chosen = _asked(held, batch, near.radius_in(index))
         found = index.query(
-            batch if chosen is None else batch.take(chosen), h=h, first=first, limit=limit,
-            recall=recall, method=method, memory=memory, memory_limit=memory_limit,
+            batch if chosen is None else batch.take(chosen), **{"recall": recall, **near.options},
+            first=first, limit=limit, method=method, memory=memory, memory_limit=memory_limit,
             threads=threads,
         )
         keys = found.keys()  # while the shard is open
@@ -84,23 +93,60 @@ def top_shard(
 
 
 class Question(NamedTuple):
-    """A batch that shards of a map can be asked, the radius, and the shards to ask."""
+    """A batch that shards of a map can be asked, and the shards to ask."""
 
     batch: Batch
-    h: int
+    near: Near
+    """With a radius, or a similarity."""
     shards: tuple[Shard, ...]
     """At least one, which answers that there is nothing."""
 
 
-def question(now: ShardMap, given: Batch | Any, h: int | None) -> Question:
+def question(now: ShardMap, given: Batch | Any, near: Near) -> Question:
     """What is asked of which shards; the radius is that of the map unless another is given.
 
-    Raises InvalidOption for the radius, and InvalidBatch for a batch of another width.
+    Raises InvalidOption for the radius, RecipeMismatch for a batch of another recipe, and
+    InvalidBatch for one of another width, or without the sketches that a similarity needs.
     """
-    h = radius_of(now, h)
+    near, h = settled(now, near)
     batch = asked_of(now, given)
+    _require_fitting(now, batch, near)
     shards = tuple(shard for shard in now.shards if needed(shard, batch, h))
-    return Question(batch, h, shards or now.shards[:1])
+    return Question(batch, near, shards or now.shards[:1])
+
+
+def settled(now: ShardMap, near: Near) -> tuple[Near, int]:
+    """The same with the radius of the map if nothing was given; and the radius that it means.
+
+    Raises InvalidOption if it is out of range.
+    """
+    if near.similarity is None:
+        require_measure(near.measure, None, None)
+        h = radius_of(now, near.h)
+        return near._replace(h=h), h
+    with opened(now.shards[0]) as index:
+        return near, near.radius_in(index)
+
+
+def told_of(now: ShardMap, near: Near) -> dict[str, Any]:
+    """What clusters say of a similarity: how many bits are compared, and its measure."""
+    if near.similarity is None:
+        return {}
+    return {
+        "similarity_bits": now.facts.sketch or now.facts.bits, "measure": near.measure
+    }
+
+
+def _require_fitting(now: ShardMap, batch: Batch, near: Near) -> None:
+    """Raises RecipeMismatch or InvalidBatch, as each shard would, before any is asked."""
+    recipe = batch.recipe
+    if near.similarity is None and (recipe is None or recipe.identity == now.facts.recipe):
+        return
+    with opened(now.shards[0]) as index:
+        check_recipe(recipe, index.recipe)
+        similar = near.similar_in(index)
+    if similar is not None:
+        require_sketches(batch, similar)
 
 
 def asked_of(now: ShardMap, given: Batch | Any) -> Batch:
@@ -119,14 +165,17 @@ def radius_of(now: ShardMap, h: int | None) -> int:
 
 def needed(shard: Shard, batch: Batch, h: int) -> bool:
     """Whether a query of a batch can have a match within h in a shard."""
-    return bool(shard.rows) and bool(prefixes.within(batch.rows, shard.prefix, h).any())
+    return bool(shard.rows) and any(
+        regions.within(batch.rows[start : start + LOOKED_AT], shard.region, h).any()
+        for start in range(0, len(batch), LOOKED_AT)
+    )
 
 
 def _asked(held: Held, batch: Batch, h: int) -> I64 | None:
     """The queries that can have a match, int64; None for all."""
-    if not isinstance(held, Shard) or not held.prefix:
+    if not isinstance(held, Shard) or not held.region:
         return None
-    chosen = prefixes.within(batch.rows, held.prefix, h)
+    chosen = regions.within(batch.rows, held.region, h)
     return None if chosen.all() else np.flatnonzero(chosen)
 
 

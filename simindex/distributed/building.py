@@ -24,9 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from simindex.arrays import U64
 from simindex.checks import require
-from simindex.distributed import digest, prefixes
+from simindex.distributed import digest, regions
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import (
     Facts,
@@ -103,13 +105,13 @@ def build_shard(
         "a list of batches, or what can be read twice",
     )
     require(0 <= number < len(plan), "number", number, f"a number from 0 to {len(plan) - 1}")
-    return build_of(plan.options, number, plan.prefixes[number], batches, root, work=work)
+    return build_of(plan.options, number, plan.regions[number], batches, root, work=work)
 
 
 def build_of(
     options: IndexOptions,
     number: int,
-    prefix: str,
+    region: str,
     batches: Iterable[Batch],
     root: str | Path,
     *,
@@ -125,7 +127,7 @@ def build_of(
                 index.append(batch)
 
     known = _Known(
-        _name(number, _digest(batches, options)), number, prefix, Facts.of(options, options.recipe)
+        _name(number, _digest(batches, options)), number, region, Facts.of(options, options.recipe)
     )
     return _published(Path(root), known, write, work)
 
@@ -160,23 +162,24 @@ def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
             with open_index(path, "w") as larger:
                 larger.append(batch)
 
-        known = _Known(_name(shard.number, total), shard.number, shard.prefix, shard.facts)
+        known = _Known(_name(shard.number, total), shard.number, shard.region, shard.facts)
         return _published(Path(root), known, write, None)
 
 
 def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Shard]:
-    """Publishes two shards with the rows of one, by the first leading bit in which its rows differ.
+    """Publishes two shards with the rows of one, by the first leading bit in which its rows differ,
+    or by their number of ones if that is what its region is.
 
     The first one keeps the number, the second one gets `number`. The shard itself stays as it is.
     Weights that the shard has sampled do not go along. Raises InvalidOption if the first 64 bits of
-    all rows are equal, and what `build_shard` and `opened` raise.
+    all rows are equal, or their numbers of ones, and what `build_shard` and `opened` raise.
     """
     with opened(shard) as index:
-        bounds = _bounds(index)
-        halves = None if bounds is None else prefixes.parted(bounds, shard.prefix)
+        halves = _halves(index, shard.region)
         if halves is None:
+            what = "first 64 bits" if regions.ones_of(shard.region) is None else "number of ones"
             raise InvalidOption(
-                f"{shard.said} cannot be split: its rows have the same first 64 bits",
+                f"{shard.said} cannot be split: its rows have the same {what}",
                 remedy="leave it as it is", shard=shard.number, path=shard.path,
             )
         options = replace(index.options, recipe=index.recipe)
@@ -188,18 +191,29 @@ def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Sha
 
 
 class _Rows:
-    """The rows of an index that begin with a prefix, as often as they are asked for."""
+    """The rows of an index that are in a region, as often as they are asked for."""
 
-    def __init__(self, index: Index, prefix: str) -> None:
-        self._index, self._prefix = index, prefix
+    def __init__(self, index: Index, region: str) -> None:
+        self._index, self._region = index, region
 
     def __iter__(self) -> Iterator[Batch]:
         for _, batch in named_rows(self._index):
-            chosen = prefixes.begins(batch.rows, self._prefix)
+            chosen = regions.inside(batch.rows, self._region)
             if chosen.all():
                 yield batch
             elif chosen.any():
                 yield batch.take(chosen.nonzero()[0])
+
+
+def _halves(index: Index, region: str) -> tuple[str, str] | None:
+    """Two regions that tell rows of an index apart; None if they are alike."""
+    if regions.ones_of(region) is None:
+        bounds = _bounds(index)
+        return None if bounds is None else regions.parted(bounds, region)
+    held = np.zeros(index.options.bits, np.int64)
+    for _, batch in named_rows(index):
+        held += np.bincount(regions.counted(batch.rows), minlength=len(held))
+    return regions.halved(held, region)
 
 
 def _bounds(index: Index) -> tuple[int, int] | None:
@@ -228,7 +242,7 @@ class _Known(NamedTuple):
 
     name: str
     number: int
-    prefix: str
+    region: str
     facts: Facts
 
 
@@ -255,7 +269,7 @@ def _published(
 def _given_its_name(path: Path, known: _Known, write: Callable[[Path], None]) -> Shard:
     with _beside(path) as new:
         write(new)
-        made = describe(new, known.number, known.prefix)
+        made = describe(new, known.number, known.region)
         if _name(known.number, int(made.rows_digest, 16)) != path.name:
             raise InvalidOption(
                 f"the rows of shard {known.number} changed while it was built",
@@ -273,7 +287,7 @@ def _given_its_name(path: Path, known: _Known, write: Callable[[Path], None]) ->
 def _as_published(path: Path, known: _Known) -> Shard:
     """What is known of a shard that is there already, once all of it was verified."""
     try:
-        found = describe(path, known.number, known.prefix)
+        found = describe(path, known.number, known.region)
         wrong = [one.what for one in verify_shard(found)]
         if _name(known.number, int(found.rows_digest, 16)) != path.name:
             wrong.append("it has other rows than its name says")

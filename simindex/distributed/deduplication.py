@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import I64, U16, U64, Bools
 from simindex.distributed.forests import Forest, united
 from simindex.distributed.merging import merge_pairs
 from simindex.records.pairs import CollapsedPairs, Pairs
@@ -42,7 +42,7 @@ def losers(parts: Iterable[Pairs]) -> Losers:
     """
     joined = merge_pairs(parts)
     groups = _groups(joined)
-    near = joined.distance > 0
+    near = ~_equal(joined)
     a = groups.roots_of(joined.a[near].astype(np.uint64))
     b = groups.roots_of(joined.b[near].astype(np.uint64))
     first, other = np.minimum(a, b), np.maximum(a, b)
@@ -51,9 +51,21 @@ def losers(parts: Iterable[Pairs]) -> Losers:
     return _assigned(groups, first, other, distance, kept_away)
 
 
+def _equal(joined: Pairs) -> Bools:
+    """Which pairs are of equal fingerprints, bool (p,).
+
+    Of a similarity none: sketches may be equal where fingerprints are not, and then what is near
+    one of both is not always near the other. Equal rows of two shards are near each other.
+    """
+    if joined.similarity_bits:
+        return np.zeros(len(joined), np.bool_)
+    equal: Bools = joined.distance == 0
+    return equal
+
+
 def _groups(joined: Pairs) -> Forest:
     """Rows of equal fingerprints, with the smallest id of each."""
-    equal = joined.distance == 0
+    equal = _equal(joined)
     parts = [Forest(joined.b[equal].astype(np.uint64), joined.a[equal].astype(np.uint64))]
     if isinstance(joined, CollapsedPairs):
         within = joined.groups

@@ -29,6 +29,7 @@ from simindex.distributed.pairing import among, pair_parts
 from simindex.distributed.shard import Held, named_rows, opened
 from simindex.errors import TooManyMatches
 from simindex.pairs.clusters import MOST_ROWS
+from simindex.records.batch import Batch
 from simindex.records.clusters import Clusters
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 
@@ -92,24 +93,30 @@ def merge_forests(one: Forest, other: Forest) -> Forest:
 
 
 def forest_of_shards(
-    one: Held, other: Held, h: int, *, memory_limit: int | None = None,
+    one: Held, other: Held, h: int | None = None, *, similarity: float | None = None,
+    measure: str = "cosine", recall: float = 1.0, memory_limit: int | None = None,
     threads: int | None = None,
 ) -> Forest:
     """The forest of the pairs within h of two shards, or of one; see `pair_shards`."""
     return forest(pair_parts(
-        one, other, h, collapse_equal=True, memory_limit=memory_limit, threads=threads
+        one, other, h, similarity=similarity, measure=measure, recall=recall, collapse_equal=True,
+        memory_limit=memory_limit, threads=threads,
     ))
 
 
-def rows_of(held: Held, ids: U64) -> Rows:
-    """Those of some ids, which ascend, that a shard has. Reads all of its rows."""
+def rows_of(held: Held, ids: U64, *, sketched: bool = False) -> Rows:
+    """Those of some ids, which ascend, that a shard has. Reads all of its rows.
+
+    With `sketched` they are sketches in place of fingerprints.
+    """
     found_ids, found_rows = [np.empty(0, np.uint64)], []
     with opened(held) as index:
-        found_rows.append(np.empty((0, index.options.words), np.uint64))
+        bits = index.options.sketch_bits if sketched else index.options.bits
+        found_rows.append(np.empty((0, bits // 64), np.uint64))
         for some, batch in named_rows(index):
             wanted = among(some, ids)
             found_ids.append(some[wanted])
-            found_rows.append(batch.rows[wanted])
+            found_rows.append(_compared(batch, sketched)[wanted])
     joined, rows = np.concatenate(found_ids), np.concatenate(found_rows)
     order = np.argsort(joined, kind="stable")
     return Rows(joined[order], rows[order])
@@ -132,14 +139,23 @@ def forest_of_stars(parts: Iterable[Pairs]) -> Forest:
 
 
 def _without_keys(part: Pairs) -> Pairs:
+    told: dict[str, Any] = {"similarity_bits": part.similarity_bits, "measure": part.measure}
     if not isinstance(part, CollapsedPairs):
-        return Pairs(part.a, part.b, part.distance)
+        return Pairs(part.a, part.b, part.distance, **told)
     groups = EqualRows(part.groups.first, part.groups.row)
-    return CollapsedPairs(part.a, part.b, part.distance, groups)
+    return CollapsedPairs(part.a, part.b, part.distance, groups, **told)
 
 
-def label_shard(held: Held, grown: Forest, roots: Rows) -> Labels:
-    """All rows of a shard with the roots of their clusters. `roots` has the rows of these.
+def _compared(batch: Batch, sketched: bool) -> U64:
+    if not sketched:
+        return batch.rows
+    assert batch.sketch is not None  # as the options of its index say
+    return batch.sketch
+
+
+def label_shard(held: Held, grown: Forest, roots: Rows, *, sketched: bool = False) -> Labels:
+    """All rows of a shard with the roots of their clusters. `roots` has the rows of these, or with
+    `sketched` their sketches, of which distances are then.
     """
     ids, cluster, distance = [], [], []
     keys: list[Any] = []
@@ -151,7 +167,8 @@ def label_shard(held: Held, grown: Forest, roots: Rows) -> Labels:
             others = np.flatnonzero(root != some)
             if len(others):
                 at = np.searchsorted(roots.ids, root[others])
-                unlike = np.bitwise_count(batch.rows[others] ^ roots.rows[at])
+                rows = _compared(batch, sketched)
+                unlike = np.bitwise_count(rows[others] ^ roots.rows[at])
                 apart[others] = unlike.sum(axis=1, dtype=np.uint16)
             ids.append(some)
             cluster.append(root)
@@ -165,9 +182,12 @@ def label_shard(held: Held, grown: Forest, roots: Rows) -> Labels:
 
 
 def merge_labels(
-    parts: Iterable[Labels], *, singletons: bool = True, mode: str = "components"
+    parts: Iterable[Labels], *, singletons: bool = True, mode: str = "components",
+    similarity_bits: int = 0, measure: str = "cosine",
 ) -> Clusters:
     """The clusters of all shards, as `Index.clusters` returns them.
+
+    `similarity_bits` and `measure` are those of the pairs.
 
     Raises TooManyMatches beyond 4,294,967,294 rows: keep the labels of the shards as they are.
     """
@@ -198,7 +218,7 @@ def merge_labels(
     cluster, root = cluster.astype(np.uint32), root.astype(np.uint32)
     return Clusters(
         ids, places.astype(np.uint32), cluster[places], root[places], distance[places], size, mode,
-        fetch,
+        fetch, similarity_bits=similarity_bits, measure=measure,
     )
 
 

@@ -19,6 +19,10 @@ from simindex.arrays import I64
 from simindex.errors import InvalidOption
 from simindex.records.matches import NO_NEIGHBOUR, Matches, QueryStats, TopMatches, TopStats
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+from simindex.threads import thread_count
+
+WORTH_THREADS = 100_000
+"""Matches from which on several threads put them in order."""
 
 
 def merge_matches(parts: Iterable[Matches], queries: int, *, limit: int | None = None) -> Matches:
@@ -38,23 +42,26 @@ def merge_matches(parts: Iterable[Matches], queries: int, *, limit: int | None =
     May be called on answers of `merge_matches`, so that they are merged as a tree.
     """
     listed = _some(parts)
+    keyed = any(part.fetch_keys is not None for part in listed)  # an empty shard may have none
     query = np.concatenate([part.query for part in listed])
     query, ids, distance, order, _ = _native.arrange(
         query, np.concatenate([part.id for part in listed]),
-        np.concatenate([part.distance for part in listed]), queries, True,
+        np.concatenate([part.distance for part in listed]), queries, keyed,
+        thread_count(None, len(query), worth=WORTH_THREADS),
     )
     if limit is not None:
         first = np.searchsorted(query, query)
         kept = np.flatnonzero(np.arange(len(query)) - first < limit)
-        query, ids, distance, order = query[kept], ids[kept], distance[kept], order[kept]
+        query, ids, distance = query[kept], ids[kept], distance[kept]
+        order = order[kept] if keyed else order
     stats = [part.stats for part in listed]
     merged = QueryStats(
         _methods(one.method for one in stats), _guarantee(stats),
         all(one.exact for one in stats), max(one.flips for one in stats),
         sum(one.probes for one in stats), sum(one.rows_compared for one in stats),
         sum(one.segments for one in stats), sum(one.seconds for one in stats),
+        stats[0].similarity_bits, stats[0].measure,
     )
-    keyed = any(part.fetch_keys is not None for part in listed)  # an empty shard may have none
     fetch = _Keys(listed, order) if keyed else None
     return Matches(query, ids, distance, merged, fetch)
 
@@ -130,14 +137,21 @@ def merge_pairs(parts: Iterable[Pairs]) -> Pairs:
         [(part.a, part.b) for part in listed], [part.keys() for part in listed],
         [part.distance for part in listed],
     )
+    told: dict[str, Any] = {}
+    said = [part for part in listed if part.similarity_bits]  # a part without pairs says nothing
+    if said:
+        told = {
+            "similarity_bits": said[0].similarity_bits, "measure": said[0].measure,
+            "guarantee": "; ".join(sorted({part.guarantee for part in said})),
+        }
     if not any(isinstance(part, CollapsedPairs) for part in listed):
-        return Pairs(a, b, distance, keys)
+        return Pairs(a, b, distance, keys, **told)
     groups = [part.groups for part in listed if isinstance(part, CollapsedPairs)]
     first, row, _, group_keys = _joined(
         [(one.first, one.row) for one in groups], [one.keys() for one in groups],
         [np.zeros(len(one), np.uint16) for one in groups],
     )
-    return CollapsedPairs(a, b, distance, EqualRows(first, row, group_keys), keys)
+    return CollapsedPairs(a, b, distance, EqualRows(first, row, group_keys), keys, **told)
 
 
 def _joined(columns: list[Any], keys: list[Any], distances: list[Any]) -> tuple[Any, ...]:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import U64, Bools
-from simindex.distributed import prefixes
+from simindex.distributed import regions
 from simindex.distributed.merging import merge_pairs
+from simindex.distributed.nearness import Near
 from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, named_rows, opened
 from simindex.index.index import Index
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
@@ -31,62 +32,72 @@ def pair_tasks(shards: tuple[Shard, ...], h: int) -> list[tuple[Shard, Shard]]:
     """The pairs of shards, the smaller number first, that can have pairs of rows within h."""
     return [
         (one, other) for one, other in combinations_with_replacement(shards, 2)
-        if one.rows and other.rows and prefixes.apart(one.prefix, other.prefix) <= h
+        if one.rows and other.rows and regions.apart(one.region, other.region) <= h
     ]
 
 
 def pair_shards(
-    one: Held, other: Held, h: int, *, collapse_equal: bool = False,
+    one: Held, other: Held, h: int | None = None, *, similarity: float | None = None,
+    measure: str = "cosine", recall: float = 1.0, collapse_equal: bool = False,
     memory_limit: int | None = None, threads: int | None = None,
 ) -> Pairs:
     """All pairs within h of a row of one shard and a row of the other, or of one shard with itself.
 
     Ordered by (a, b), in memory: `pair_parts` gives them in parts. Give the same shard twice for
-    its own pairs. Errors are those of `opened` and `Index.pairs`.
+    its own pairs. Other parameters and errors are those of `Index.pairs`, and errors of `opened`.
     """
     return merge_pairs(pair_parts(
-        one, other, h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
+        one, other, h, similarity=similarity, measure=measure, recall=recall,
+        collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
     ))
 
 
 def pair_parts(
-    one: Held, other: Held, h: int, *, collapse_equal: bool = False,
+    one: Held, other: Held, h: int | None = None, *, similarity: float | None = None,
+    measure: str = "cosine", recall: float = 1.0, collapse_equal: bool = False,
     memory_limit: int | None = None, threads: int | None = None,
 ) -> Iterator[Pairs]:
     """The same in parts, so that an answer of any size takes bounded memory.
 
     Pairs of a part are ordered by (a, b). No pair comes twice.
     """
+    near = Near(h, similarity, measure, recall)
     with opened(one) as index:
         if one is other or one == other:
             yield from index.pairs(
-                h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
+                **near.options, collapse_equal=collapse_equal, memory_limit=memory_limit,
+                threads=threads,
             )
             return
         limits = {"memory_limit": memory_limit, "threads": threads}
         with opened(other) as asked:
-            yield from _across(index, one, asked, other, h, collapse_equal, limits)
+            yield from _across(index, asked, other, near, collapse_equal, limits)
 
 
 def _across(
-    index: Index, one: Held, asked: Index, other: Held, h: int, collapse: bool,
-    limits: dict[str, Any],
+    index: Index, asked: Index, other: Held, near: Near, collapse: bool, limits: dict[str, Any],
 ) -> Iterator[Pairs]:
-    prefix = other.prefix if isinstance(other, Shard) else ""
+    similar, h = near.similar_in(index), near.radius_in(index)
+    told: dict[str, Any] = {}
+    if similar is not None:
+        told = {**similar.told, "guarantee": similar.guarantee("exact")}
+    sketched = near.sketched_in(index)
+    region = other.region if isinstance(other, Shard) else ""
     again, asked_again = (
-        (_represented(index), _represented(asked)) if collapse else (None, None)
+        (_represented(index, sketched), _represented(asked, sketched))
+        if collapse else (None, None)
     )
     keyed = bool(index.options.keyed)
     none = np.empty(0, np.uint64)
     for ids, batch in named_rows(index, ASKED_ROWS):
-        chosen = prefixes.within(batch.rows, prefix, h)
+        chosen = regions.within(batch.rows, region, h)
         if again is not None:
             chosen &= ~among(ids, again)
         places = np.flatnonzero(chosen)
         if not len(places):
             continue
         some, ids = batch.take(places), ids[places]
-        for found in asked.query_stream(some, h=h, **limits):
+        for found in asked.query_stream(some, **near.options, **limits):
             if asked_again is not None:
                 found = found.take(np.flatnonzero(~among(found.id, asked_again)))
             if not len(found):
@@ -100,15 +111,20 @@ def _across(
                 fetch = _keys(some.keys, found, turned, order)
             columns = a[order], b[order], found.distance[order]
             if collapse:
-                yield CollapsedPairs(*columns, EqualRows(none, none), fetch)
+                yield CollapsedPairs(*columns, EqualRows(none, none), fetch, **told)
             else:
-                yield Pairs(*columns, fetch)
+                yield Pairs(*columns, fetch, **told)
 
 
-def _represented(index: Index) -> U64:
-    """Ids of rows that another row of the same shard represents, ascending."""
+def _represented(index: Index, sketched: bool) -> U64:
+    """Ids of rows that another row of the same shard represents, ascending.
+
+    Where sketches decide they are equal, too: the similarity 1 is within 0 bits of both.
+    """
+    equal = Near(None, 1.0) if sketched else Near(0)
     parts = [
-        part.groups.row.astype(np.uint64) for part in index.pairs(h=0, collapse_equal=True)
+        part.groups.row.astype(np.uint64)
+        for part in index.pairs(**equal.options, collapse_equal=True)
         if isinstance(part, CollapsedPairs)
     ]
     return np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))

@@ -4,24 +4,26 @@
                    shard       0        |        1         |        2
     by="prefix"    bits  00...          | 01...            | 1...
                    shard       0        |        1         |        2
+    by="ones"      ones  0 ......... 30 | 31 ......... 33  | 34 .......... 64
+                   shard       0        |        1         |        2
 
 A plan is a small value. Tasks on other machines get it with their part of the rows, and each picks
-the rows of its shard. With shards by rows every query asks every shard. With shards by prefix a
-query asks only those whose prefix is within h of its leading bits: `ShardPlan.asked` says how many.
+the rows of its shard. With shards by rows every query asks every shard. Else a query asks only
+those with a region within h: leading bits that differ from its own in at most h bits, or a number
+of ones that differs from its own by at most h. `ShardPlan.asked` says how many.
 """
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from math import comb
 from typing import Any, Literal
 
 import numpy as np
 
 from simindex.arrays import I64, U64
 from simindex.checks import require, require_whole
-from simindex.distributed import prefixes
+from simindex.distributed import regions
 from simindex.errors import InvalidBatch
 from simindex.options import SECRET_BYTES, IndexOptions
 from simindex.records.arguments import as_fingerprints
@@ -29,7 +31,7 @@ from simindex.records.batch import Batch
 
 MOST_SHARDS = 10_000
 
-By = Literal["rows", "prefix"]
+By = Literal["rows", "prefix", "ones"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,13 @@ class ShardPlan:
 
     options: IndexOptions
     """Of every shard. They name the kind of keys, and the secret of their ids."""
-    prefixes: tuple[str, ...]
-    """The leading bits of the rows of each shard; all "" for shards by rows."""
+    regions: tuple[str, ...]
+    """What rows each shard may have, see `regions`; all "" for shards by rows."""
     starts: tuple[int, ...] | None
-    """The first row of each shard; None for shards by prefix."""
+    """The first row of each shard; None for others than shards by rows."""
 
     def __len__(self) -> int:
-        return len(self.prefixes)
+        return len(self.regions)
 
     def shards_of(self, batch: Batch, first_row: int = 0) -> I64:
         """The shard of each row of a batch, int64 (n,). `first_row` is its place in the input."""
@@ -52,10 +54,7 @@ class ShardPlan:
         if self.starts is not None:
             numbers = np.arange(first_row, first_row + len(batch))
             return np.searchsorted(np.array(self.starts), numbers, side="right") - 1
-        # Prefixes ascend, and each begins where the one before it ends.
-        begin = [int(prefix.ljust(64, "0"), 2) for prefix in self.prefixes]
-        at = np.searchsorted(np.array(begin, np.uint64), batch.rows[:, 0], side="right")
-        return at - 1
+        return regions.places_in(batch.rows, self.regions)
 
     def part(self, number: int, batch: Batch, first_row: int = 0) -> Batch:
         """The rows of a batch that belong to a shard, each with its id or key.
@@ -92,11 +91,7 @@ class ShardPlan:
 
     def asked(self, h: int) -> float:
         """How many shards a query within h asks, on average over random fingerprints."""
-        return sum(
-            sum(comb(len(prefix), bits) for bits in range(min(h, len(prefix)) + 1))
-            / float(1 << len(prefix))
-            for prefix in self.prefixes
-        )
+        return sum(regions.asked_share(region, self.options.bits, h) for region in self.regions)
 
 
 def plan_shards(
@@ -111,10 +106,11 @@ def plan_shards(
     Parameters
     ----------
     rows : int, or uint64 (n,) or (n, W)
-        How many rows there will be, or their fingerprints, or a sample of them for shards by
-        prefix: the fullest prefixes are split first.
+        How many rows there will be, or their fingerprints, or a sample of them: the fullest
+        prefixes are split first, and ranges of ones have about as many rows each.
     by : str
-        ``"rows"``: equal runs of the input. ``"prefix"``: by leading bits.
+        ``"rows"``: equal runs of the input. ``"prefix"``: by leading bits. ``"ones"``: by how many
+        bits are ones.
     options : IndexOptions, optional
         Of every shard, with the recipe. Default: rows of ids or of numbers, 64 bits. With ``keys``
         the plan draws the secret that gives equal keys equal ids in all shards.
@@ -127,13 +123,18 @@ def plan_shards(
     options = IndexOptions() if options is None else options
     require(isinstance(options, IndexOptions), "options", options, "a simindex.IndexOptions")
     require_whole(shards, "shards", 1, MOST_SHARDS)
-    require(by in ("rows", "prefix"), "by", by, '"rows" or "prefix"')
+    require(by in ("rows", "prefix", "ones"), "by", by, '"rows", "prefix" or "ones"')
     if options.keys is None:
         options = replace(options, keys=False)
     if options.keyed and options.key_secret is None:
         options = replace(options, key_secret=secrets.token_bytes(SECRET_BYTES))
     if by == "prefix":
-        return ShardPlan(options, prefixes.balanced(shards, _first_words(rows, options)), None)
+        sample = _sample(rows, options)
+        words = np.empty(0, np.uint64) if sample is None else sample[:, 0]
+        return ShardPlan(options, regions.balanced(shards, words), None)
+    if by == "ones":
+        found = regions.ranges(shards, options.bits, _sample(rows, options))
+        return ShardPlan(options, found, None)
     total = _count(rows, options)
     starts = tuple(number * total // shards for number in range(shards))
     return ShardPlan(options, ("",) * shards, starts)
@@ -145,8 +146,8 @@ def _count(rows: Any, options: IndexOptions) -> int:
     return len(as_fingerprints(rows, bits=options.bits))
 
 
-def _first_words(rows: Any, options: IndexOptions) -> U64:
+def _sample(rows: Any, options: IndexOptions) -> U64 | None:
     if isinstance(rows, (int, np.integer)):
         require_whole(rows, "rows", 0)
-        return np.empty(0, np.uint64)
-    return as_fingerprints(rows, bits=options.bits)[:, 0]
+        return None
+    return as_fingerprints(rows, bits=options.bits)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simindex.arrays import U64
-from simindex.distributed import digest, prefixes
+from simindex.distributed import digest, regions
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -63,6 +63,8 @@ class Facts:
     """Digest of the secret that ids of keys are made with; None without keys."""
     format: int
     """Major version of the files."""
+    sketch: int = 0
+    """Bits of a sketch; 0 if there are none."""
 
     @classmethod
     def of(cls, options: IndexOptions, recipe: Recipe | None) -> Facts:
@@ -74,6 +76,7 @@ class Facts:
             options.key_kind if options.keyed else "ids",
             None if secret is None else hashlib.blake2b(secret, digest_size=16).hexdigest(),
             MAJOR,
+            options.sketch_bits,
         )
 
 
@@ -85,8 +88,8 @@ class Shard:
     path: str
     """The directory of the index."""
     facts: Facts
-    prefix: str
-    """The leading bits of all its rows; "" if they have none in common."""
+    region: str
+    """Leading bits of all its rows, or how many of their bits are ones; "" if it takes any row."""
     rows: int
     least_id: int
     greatest_id: int
@@ -142,7 +145,7 @@ class Contents(NamedTuple):
     again: int | None
     """An id that comes twice, if one does."""
     astray: int | None
-    """An id of a row that does not begin with the prefix, if there is one."""
+    """An id of a row that is not in the region, if there is one."""
 
 
 def ids_of(batch: Batch, secret: bytes | None) -> U64:
@@ -161,7 +164,7 @@ def named_rows(index: Index, chunk_rows: int = CHUNK_ROWS) -> Iterator[tuple[U64
         yield ids_of(batch, index.options.key_secret), batch
 
 
-def contents(index: Index, prefix: str) -> Contents:
+def contents(index: Index, region: str) -> Contents:
     """Reads all rows. Takes 8 bytes of memory a row, to see ids that come twice."""
     held = np.empty(len(index), np.uint64)
     digests: list[int] = []
@@ -171,7 +174,7 @@ def contents(index: Index, prefix: str) -> Contents:
         held[end : end + len(ids)] = ids
         end += len(ids)
         digests.append(digest.rows_digest(ids, batch.rows))
-        out = ~prefixes.begins(batch.rows, prefix)
+        out = ~regions.inside(batch.rows, region)
         if astray is None and out.any():
             astray = int(ids[int(np.argmax(out))])
     held.sort()
@@ -181,13 +184,13 @@ def contents(index: Index, prefix: str) -> Contents:
     return Contents(len(held), least, greatest, digest.joined_digest(digests), again, astray)
 
 
-def describe(path: Path, number: int, prefix: str) -> Shard:
+def describe(path: Path, number: int, region: str) -> Shard:
     """What is known of an index that becomes a shard. Reads all of it.
 
-    Raises InvalidOption if an id comes twice, or a row does not begin with the prefix.
+    Raises InvalidOption if an id comes twice, or a row is not in the region.
     """
     with open_index(path, "r", refresh=False) as index:
-        found = contents(index, prefix)
+        found = contents(index, region)
         facts, generation = Facts.of(index.options, index.recipe), index.generation
     if found.again is not None:
         raise InvalidOption(
@@ -197,13 +200,13 @@ def describe(path: Path, number: int, prefix: str) -> Shard:
         )
     if found.astray is not None:
         raise InvalidOption(
-            f"the row of id {found.astray} does not begin with {prefix}, as rows of shard "
+            f"the row of id {found.astray} does not {regions.said(region)}, as rows of shard "
             f"{number} do",
             remedy="choose rows with ShardPlan.part", shard=number, found=found.astray,
         )
     files = digest.file_sizes(path)
     return Shard(
-        number=number, path=str(path), facts=facts, prefix=prefix, rows=found.rows,
+        number=number, path=str(path), facts=facts, region=region, rows=found.rows,
         least_id=found.least_id, greatest_id=found.greatest_id, uuid=read_format(path).hex(),
         generation=generation, files=tuple(files.items()),
         checksum=digest.files_digest(path, files), rows_digest=f"{found.digest:016x}",
@@ -256,7 +259,7 @@ def verify_shard(shard: Shard) -> list[Finding]:
     """Reads and compares all of a shard. An empty list means that it is what is known of it.
 
     Compares sizes and checksums of the files, checks the index as `Index.check` does, and counts
-    rows, ids and prefix. Never raises because of the shard. O(bytes), and 8 bytes of memory a row.
+    rows, ids and region. Never raises because of the shard. O(bytes), and 8 bytes of memory a row.
     """
     try:
         index = open_shard(shard)
@@ -267,7 +270,7 @@ def verify_shard(shard: Shard) -> list[Finding]:
             wrong = [one for one in index.check() if one.severity == "error"]
             if wrong:
                 return wrong
-            found = contents(index, shard.prefix)
+            found = contents(index, shard.region)
             with translated(Path(shard.path), False):
                 checksum = digest.files_digest(Path(shard.path), dict(shard.files))
         except SimindexError as error:
@@ -286,7 +289,7 @@ def verify_shard(shard: Shard) -> list[Finding]:
         texts.append(f"{shard.said} has the id {found.again} twice")
     if found.astray is not None:
         texts.append(
-            f"{shard.said}: the row of id {found.astray} does not begin with {shard.prefix}"
+            f"{shard.said}: the row of id {found.astray} does not {regions.said(shard.region)}"
         )
     return [Finding("error", shard.path, text) for text in texts]
 

@@ -7,7 +7,7 @@
      "h": 7,                                 the radius of calls without one
      "next_id": 1000,                        of rows that come without a name
      "facts": {"bits": 64, "recipe": "5c…", "names": "ids", "secret": null, "format": 1},
-     "shards": [{"number": 0, "name": "00000-9f…", "prefix": "", "rows": 334, …}, …],
+     "shards": [{"number": 0, "name": "00000-9f…", "region": "", "rows": 334, …}, …],
      "checksum": "…"}                        of all the rest
 
 A query takes the map once, so it sees one generation throughout. A shard that is replaced has
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
-from simindex.distributed import prefixes
+from simindex.distributed import regions
 from simindex.distributed.building import FOLDER, NAME, UNFINISHED
 from simindex.distributed.shard import Facts, Shard, require_alike
 from simindex.errors import (
@@ -303,7 +303,7 @@ def _shard(root: Path, facts: Facts, entry: dict[str, Any]) -> Shard:
     _need(
         name == f"{number:05d}-{entry['rows_digest']}", f"has a name {said} of other rows: {name!r}"
     )
-    _need(prefixes.PREFIX.fullmatch(entry["prefix"]) is not None, f"has no prefix {said}")
+    _need(regions.is_region(entry["region"]), f"has no region {said}")
     for what, digits in _DIGITS.items():
         value = entry[what]
         _need(re.fullmatch(rf"[0-9a-f]{{{digits}}}", value) is not None, f"has no {what} {said}")

@@ -30,7 +30,15 @@ from simindex.arrays import U64
 from simindex.checks import require_whole
 from simindex.distributed import deduplication, forests, pairing, shardmap, verifying
 from simindex.distributed.adding import places_of, require_free
-from simindex.distributed.asking import asked_of, query_shard, question, radius_of, top_shard
+from simindex.distributed.asking import (
+    asked_of,
+    query_shard,
+    question,
+    radius_of,
+    settled,
+    told_of,
+    top_shard,
+)
 from simindex.distributed.building import (
     build_of,
     build_shard,
@@ -46,6 +54,7 @@ from simindex.distributed.creation import (
     write_first_map,
 )
 from simindex.distributed.merging import merge_matches, merge_top
+from simindex.distributed.nearness import Near
 from simindex.distributed.plan import By, ShardPlan, plan_shards
 from simindex.distributed.shard import ids_of, opened, verify_shard
 from simindex.distributed.shardmap import ShardMap, read_map, write_map
@@ -138,7 +147,7 @@ class Shards:
         listed = [batches] if isinstance(batches, Batch) else list(batches)
         options = options_for(listed, options)
         rows: int | U64 = sum(map(len, listed))
-        if by == "prefix" and listed:
+        if by != "rows" and listed:
             rows = np.concatenate([batch.rows for batch in listed])
         plan = plan_shards(rows, shards, by=by, options=options)
         numbers = range(len(plan))
@@ -150,21 +159,23 @@ class Shards:
     # -- questions ---------------------------------------------------------------------------------
 
     def query(
-        self, batch: Batch | Any, *, h: int | None = None, first: bool = False,
-        limit: int | None = None, recall: float = 1.0, method: str = "auto",
-        memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
+        self, batch: Batch | Any, *, h: int | None = None, similarity: float | None = None,
+        measure: str = "cosine", first: bool = False, limit: int | None = None,
+        recall: float = 1.0, method: str = "auto", memory: int | None = None,
+        memory_limit: int | None = None, threads: int | None = None,
     ) -> Matches:
         """The rows of all shards within h of each query, as `Index.query` returns them.
 
-        `batch` is a Batch or fingerprints. Only shards with a prefix near a query are asked. With
+        `batch` is a Batch or fingerprints. Only shards with a region near a query are asked. With
         `first` it is one match for each query that has one. `memory`, `memory_limit` and `threads`
         are those of each task. Raises what `Index.query` raises.
         """
+        near = Near(h, similarity, measure, recall)
         how = {
             "first": first, "limit": limit, "recall": recall, "method": method, "memory": memory,
             "memory_limit": memory_limit, "threads": threads,
         }
-        return self._current(lambda now: self._query(now, batch, h, how))
+        return self._current(lambda now: self._query(now, batch, near, how))
 
     def top(
         self, batch: Batch | Any, k: int = 10, *, method: str = "scan", max_error: int | str = 2,
@@ -182,8 +193,9 @@ class Shards:
         return self._current(lambda now: self._top(now, batch, k, how))
 
     def pairs(
-        self, *, h: int | None = None, collapse_equal: bool = False,
-        memory_limit: int | None = None, threads: int | None = None,
+        self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
+        recall: float = 1.0, collapse_equal: bool = False, memory_limit: int | None = None,
+        threads: int | None = None,
     ) -> Iterator[Pairs]:
         """All pairs of rows within h: a part for each two shards, each ordered by (a, b).
 
@@ -191,16 +203,17 @@ class Shards:
         `memory_limit` is that of the search of each task; its part of the answer is in memory, too.
         """
         now = self.check()
-        h = radius_of(now, h)
-        tasks = pairing.pair_tasks(now.shards, h)
+        near, radius = settled(now, Near(h, similarity, measure, recall))
+        tasks = pairing.pair_tasks(now.shards, radius)
         task = partial(
-            pairing.pair_shards, h=h, collapse_equal=collapse_equal, memory_limit=memory_limit,
-            threads=threads,
+            pairing.pair_shards, **near.options, collapse_equal=collapse_equal,
+            memory_limit=memory_limit, threads=threads,
         )
         yield from self._run(task, [one for one, _ in tasks], [other for _, other in tasks])
 
     def clusters(
-        self, *, h: int | None = None, mode: str = "star", singletons: bool = True,
+        self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
+        recall: float = 1.0, mode: str = "star", singletons: bool = True,
         memory_limit: int | None = None, threads: int | None = None,
     ) -> Clusters:
         """Groups near-duplicates, as `Index.clusters` does with the same `mode`.
@@ -214,16 +227,19 @@ class Shards:
                 option="mode", found=mode, expected=MODES,
             )
         now = self.check()
-        h = radius_of(now, h)
+        near, radius = settled(now, Near(h, similarity, measure, recall))
+        told = told_of(now, near)
+        sketched = similarity is not None and now.facts.sketch > 0
         if mode == "star":
             parts = self.pairs(
-                h=h, collapse_equal=True, memory_limit=memory_limit, threads=threads
+                **near.options, collapse_equal=True, memory_limit=memory_limit, threads=threads
             )
             grown = forests.forest_of_stars(parts)
         else:
-            tasks = pairing.pair_tasks(now.shards, h)
+            tasks = pairing.pair_tasks(now.shards, radius)
             task = partial(
-                forests.forest_of_shards, h=h, memory_limit=memory_limit, threads=threads
+                forests.forest_of_shards, **near.options, memory_limit=memory_limit,
+                threads=threads,
             )
             grown = reduce(
                 forests.merge_forests,
@@ -231,14 +247,15 @@ class Shards:
                 forests.forest([]),
             )
         named = np.unique(grown.root)
-        roots = forests.merge_rows(self._run(partial(forests.rows_of, ids=named), now.shards))
-        label = partial(forests.label_shard, grown=grown, roots=roots)
+        fetch = partial(forests.rows_of, ids=named, sketched=sketched)
+        roots = forests.merge_rows(self._run(fetch, now.shards))
+        label = partial(forests.label_shard, grown=grown, roots=roots, sketched=sketched)
         labels = self._run(label, now.shards)
-        return forests.merge_labels(labels, singletons=singletons, mode=mode)
+        return forests.merge_labels(labels, singletons=singletons, mode=mode, **told)
 
     def losers(
-        self, *, h: int | None = None, memory_limit: int | None = None,
-        threads: int | None = None,
+        self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
+        recall: float = 1.0, memory_limit: int | None = None, threads: int | None = None,
     ) -> deduplication.Losers:
         """The rows to drop so that no two rows within h are left; the smaller id stays.
 
@@ -246,7 +263,8 @@ class Shards:
         decides of documents in the order of their ids.
         """
         return deduplication.losers(self.pairs(
-            h=h, collapse_equal=True, memory_limit=memory_limit, threads=threads
+            h=h, similarity=similarity, measure=measure, recall=recall, collapse_equal=True,
+            memory_limit=memory_limit, threads=threads,
         ))
 
     # -- changes -----------------------------------------------------------------------------------
@@ -282,7 +300,7 @@ class Shards:
         inside = ingestion.within(
             given.rows, h, first=False, threads=workers, limit_bytes=answer_bytes()
         )
-        stored = self._query(now, given, h, {"threads": threads})
+        stored = self._query(now, given, Near(h), {"threads": threads})
         ids = self._append(now, given)
         return ingestion.joined(stored, inside, ids, given.keys, first=False, started=started)
 
@@ -298,10 +316,10 @@ class Shards:
         return new
 
     def add_shard(self) -> ShardMap:
-        """Adds an empty shard without a prefix, and returns the new map.
+        """Adds an empty shard that takes any row, and returns the new map.
 
         It gets all rows until it is as large as others that take them. Every query asks it: where
-        shards have prefixes, `split` one instead.
+        shards have regions, `split` one instead.
         """
         now = self.check()
         with opened(now.shards[0]) as index:
@@ -355,10 +373,10 @@ class Shards:
         raise AssertionError
 
     def _query(
-        self, now: ShardMap, batch: Batch | Any, h: int | None, how: dict[str, Any]
+        self, now: ShardMap, batch: Batch | Any, near: Near, how: dict[str, Any]
     ) -> Matches:
-        asked = question(now, batch, h)
-        task = partial(query_shard, batch=asked.batch, h=asked.h, **how)
+        asked = question(now, batch, near)
+        task = partial(query_shard, batch=asked.batch, **{**how, **asked.near.options})
         limit = 1 if how.get("first") else how.get("limit")
         return merge_matches(self._run(task, asked.shards), len(asked.batch), limit=limit)
 

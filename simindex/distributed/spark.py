@@ -25,6 +25,7 @@ from simindex.distributed.asking import query_shard, question
 from simindex.distributed.building import build_shard
 from simindex.distributed.creation import Run, require_new, write_first_map
 from simindex.distributed.java import require_java
+from simindex.distributed.nearness import Near
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import opened
 from simindex.distributed.shards import Shards
@@ -140,7 +141,7 @@ def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Sh
 
 def query(
     spark: SparkSession, root: str | os.PathLike[str], batch: Batch | Any, *, h: int | None = None,
-    recall: float = 1.0,
+    similarity: float | None = None, measure: str = "cosine", recall: float = 1.0,
 ) -> DataFrame:
     """The rows within h of each query: BIGINT `query`, `id` and `distance`, and `key` if there is.
 
@@ -148,13 +149,14 @@ def query(
     fit the driver. Looks at all shards first, and raises what `Shards` raises.
     """
     now = Shards(root).shard_map
-    asked, radius, shards = question(now, batch, h)
+    asked, near, shards = question(now, batch, Near(h, similarity, measure, recall))
     with opened(shards[0]) as index:
         keyed = bool(index.options.keyed)
     sent = spark.sparkContext.broadcast(asked)
+    how = {"recall": recall, **near.options}
 
     def answered(number: int) -> Any:
-        found = query_shard(shards[number], sent.value, radius, recall=recall, threads=1)
+        found = query_shard(shards[number], sent.value, **how, threads=1)
         columns: dict[str, Any] = {
             "query": found.query, "id": found.id.view(np.int64),
             "distance": found.distance.astype(np.int64),
@@ -168,7 +170,8 @@ def query(
 
 
 def dedup(
-    spark: SparkSession, root: str | os.PathLike[str], *, h: int | None = None
+    spark: SparkSession, root: str | os.PathLike[str], *, h: int | None = None,
+    similarity: float | None = None, measure: str = "cosine", recall: float = 1.0,
 ) -> DataFrame:
     """The rows to drop so that no two within h are left: BIGINT `id`, `winner` and `distance`.
 
@@ -176,7 +179,9 @@ def dedup(
     `Shards.losers` takes. Looks at all shards first, and raises what `Shards` raises.
     """
     Shards(root)  # what is wrong with a shard is said before a job starts
-    found = Shards(root, run=tasks(spark)).losers(h=h, threads=1)
+    found = Shards(root, run=tasks(spark)).losers(
+        h=h, similarity=similarity, measure=measure, recall=recall, threads=1
+    )
     return spark.createDataFrame(pa.table({
         "id": found.id.view(np.int64), "winner": found.winner.view(np.int64),
         "distance": found.distance.astype(np.int64),

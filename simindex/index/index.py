@@ -667,6 +667,7 @@ class Index:
         recall: float = 1.0,
         mode: str = "star",
         prefer: Any = None,
+        texts: Any = None,
         singletons: bool = True,
         memory_limit: int | None = None,
         threads: int | None = None,
@@ -687,11 +688,18 @@ class Index:
             For stars: which documents become representatives before others, best first; others come
             after these, by id. A function gets the documents that have near-duplicates, as
             `Clusters`, once all pairs are found, and returns ids. Default: those with most pairs.
+        texts : mapping, or function, optional
+            For stars of a similarity: the texts of documents, by key (without keys, by id), of
+            which one may have several. Pairs whose estimate is within two standard errors of the
+            similarity are then decided by the exact one. A function gets the documents that are in
+            such pairs, as `Clusters`, and returns the mapping. A pair without a text remains as
+            estimated. Default: estimates decide alone.
         singletons : bool
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
             Bytes that the call may take: at least 100 a row, or for stars 120 a row and 32 a pair.
-            4 M documents in clusters of two took 86 and 103 bytes a row. Default: these and 1 GiB,
+            4 M documents in clusters of two took 86 and 103 bytes a row. With `texts` 96 a pair.
+            Default: these and 1 GiB,
             and for pairs of stars a quarter of the machine's memory.
         threads, progress
             As in `pairs`.
@@ -721,6 +729,10 @@ class Index:
         on segments, threads or memory. Source: Aslam, Pelekhov
         and Rus, The star clustering algorithm, 2004; here no document is in two clusters.
 
+        With `texts`, a document is compared with the 16 nearest representatives before it at most,
+        until one is near. It joins a representative that is near without doubt before another one.
+        `Clusters.verification` counts what was compared.
+
         Equal fingerprints are compared as one. Stars of large families take longer than components:
         20 s instead of 1 s for a million rows, of which 300,000 are equal and 300,000 are within 3
         bits of those.
@@ -733,6 +745,7 @@ class Index:
         return index_clusters(
             snapshot, self.options, h=radius, similar=similar, mode=mode, singletons=singletons,
             memory_limit=memory_limit, threads=threads, progress=progress, prefer=prefer,
+            texts=texts, recipe=self.recipe,
         )
 
     def rows(self, *, chunk_rows: int = 1 << 16) -> Iterator[Batch]:
@@ -1084,10 +1097,11 @@ class Index:
     def expire(self, *, older_than: timedelta | datetime | float) -> int:
         """Deletes all rows that came before some time. `commit` makes it durable.
 
-        A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added, at
-        the commit after. The clock is that of the system. It counts in whole seconds: a row may
-        stay up to a second longer. Where the clock goes back, rows get the last time that was
-        given before, so none expires earlier than one that was committed before it.
+        A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added,
+        with the next of these, of deletions or of commits. The clock is that of the system. It
+        counts in whole seconds: a row may stay up to a second longer. Where the clock goes back,
+        rows get the last time that was given before, so none expires earlier than one that was
+        committed before it.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@
     foreign.py    formats that are known and cannot be read
     formats.py    formats that can, one row each
     extraction.py texts of HTML pages, taken by several processes
+    documents.py  some documents of a file as columns
     reading.py    all of it together
 
     fingerprints.py    what readers of fingerprints give and check
@@ -27,6 +28,7 @@ of other formats are counted and passed over.
 from __future__ import annotations
 
 from simindex.inputs.document import ID_FIELDS, BadRecord, Document, Intake
+from simindex.inputs.documents import Documents, one_by_one
 from simindex.inputs.fingerprints import Fingerprints
 from simindex.inputs.reading import (
     FINGERPRINTS,
@@ -34,6 +36,7 @@ from simindex.inputs.reading import (
     holds_fingerprints,
     read,
     read_fingerprints,
+    read_in_columns,
     require_inputs,
     rereadable,
     size_bytes,
@@ -44,12 +47,15 @@ __all__ = [
     "ID_FIELDS",
     "BadRecord",
     "Document",
+    "Documents",
     "Fingerprints",
     "Intake",
     "ReadOptions",
     "holds_fingerprints",
+    "one_by_one",
     "read",
     "read_fingerprints",
+    "read_in_columns",
     "require_inputs",
     "rereadable",
     "size_bytes",

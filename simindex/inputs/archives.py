@@ -15,7 +15,8 @@ from functools import partial
 from typing import BinaryIO
 
 from simindex.inputs.arc import ArcRecords
-from simindex.inputs.document import Document, Ids, Later, Source, Taken, Unusable
+from simindex.inputs.document import Document, Ids, Source, Taken, Unusable
+from simindex.inputs.documents import Later
 from simindex.inputs.foreign import is_markup
 from simindex.inputs.http_body import body_of
 from simindex.inputs.markup import RAW, Extractor, extractor

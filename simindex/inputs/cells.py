@@ -34,13 +34,12 @@ def sizes_of(array: Any) -> Sizes:
         lengths = views[array.offset : array.offset + count, 0]
         return np.asarray(lengths, np.int64).clip(0) + VALUE_BYTES
     if _is_text(kind):
-        lengths = compute.binary_length(array)
-        found = compute.fill_null(lengths, 0).to_numpy(zero_copy_only=False)
-        return np.asarray(found, np.int64).clip(0, FAR_BYTES) + VALUE_BYTES
+        found = _numbers(compute.binary_length(array))
+        return found.clip(0, FAR_BYTES) + VALUE_BYTES
     if types.is_dictionary(kind):
         return _taken(sizes_of(array.dictionary), array.indices)
     if types.is_run_end_encoded(kind):
-        ends = np.asarray(array.run_ends.to_numpy(zero_copy_only=False), np.int64)
+        ends = _numbers(array.run_ends)
         at = np.searchsorted(ends, np.arange(count) + array.offset, side="right")
         values = sizes_of(array.values)
         if not len(values):
@@ -62,13 +61,12 @@ def sizes_of(array: Any) -> Sizes:
             return np.asarray(each, np.int64)
         return _same(count, VALUE_BYTES + each)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
-        offsets = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
+        offsets = _numbers(array.offsets)
         inner = sizes_of(array.values if not types.is_map(kind) else _entries(array))
         return _between(inner, offsets[:-1], offsets[1:])
     if hasattr(array, "sizes"):  # views of lists
-        starts = np.asarray(array.offsets.to_numpy(zero_copy_only=False), np.int64)
-        lengths = np.asarray(array.sizes.to_numpy(zero_copy_only=False), np.int64)
-        return _between(sizes_of(array.values), starts, starts + lengths)
+        starts = _numbers(array.offsets)
+        return _between(sizes_of(array.values), starts, starts + _numbers(array.sizes))
     if types.is_union(kind):
         return _same(count, FAR_BYTES)
     return _same(count, VALUE_BYTES + (kind.byte_width if types.is_fixed_size_binary(kind) else 0))
@@ -94,8 +92,24 @@ def _same(count: int, size: int) -> Sizes:
     return np.full(count, size, np.int64)
 
 
+def _numbers(column: Any) -> Sizes:
+    """Whole numbers of an Arrow column, 0 for null.
+
+    From its buffers: `to_numpy` and `fill_null` import pandas, where it is installed, in 0.4 s.
+    """
+    valid, data = column.buffers()
+    start, stop = column.offset, column.offset + len(column)
+    if data is None or not len(column):
+        return _same(len(column), 0)
+    found = np.frombuffer(data, str(column.type), stop)[start:].astype(np.int64)
+    if column.null_count and valid is not None:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=stop, bitorder="little")
+        found[bits[start:] == 0] = 0
+    return found
+
+
 def _taken(sizes: Sizes, indices: Any) -> Sizes:
-    at = np.asarray(indices.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+    at = _numbers(indices)
     if not len(sizes):
         return _same(len(at), VALUE_BYTES)
     # One out of range is found when the cells are validated.

@@ -12,6 +12,7 @@ from datetime import date, time
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
+from simindex.inputs.documents import Documents, column_of
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.parquet_groups import HOW, batches_of
@@ -28,8 +29,8 @@ FILE_HEAD_BYTES = 8
 
 STREAM_END = STREAM_MAGIC + b"\0\0\0\0"
 
-ROWS = 1024
-"""Most rows that are decoded at once."""
+ROWS, COLUMN_ROWS = 1024, 4096
+"""Most rows that are decoded at once, and that are given as a column."""
 
 SPAN_BYTES = 1 << 24
 """What these take at most, unless it is one row."""
@@ -41,7 +42,7 @@ NAMED = 8
 """Columns that a message names."""
 
 
-def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
+def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document | Documents]:
     """Documents of the text column, in the order of rows.
 
     The key is the id column's, else ``name:row``, from 1. Nested fields are named with dots. Bad
@@ -61,7 +62,7 @@ def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document]:
     yield from _documents(batches, source)
 
 
-def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document]:
+def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document | Documents]:
     """The same of an Arrow file or stream (Feather, IPC).
 
     A file is read as the stream that is in it, so that a damaged table of contents loses no rows in
@@ -135,7 +136,9 @@ def _indices(schema: Any, source: Source) -> list[int]:
     return [at for at, name in enumerate(names) if name in tops]
 
 
-def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[Document]:
+def _documents(
+    opened: Callable[[], Iterator[Any]], source: Source
+) -> Iterator[Document | Documents]:
     ids, row = Ids(source, "column"), 0
     try:
         with _as_unreadable():
@@ -156,14 +159,23 @@ def _documents(opened: Callable[[], Iterator[Any]], source: Source) -> Iterator[
         except Unreadable as reason:
             what = f"{reason}, so the rest was not read"
             raise Unreadable(what, row + 1, reason.remedy) from reason
-        for records in spans:
-            for record in records:
+        for span in spans:
+            some = column_of(span, row + 1, ids, source) if _may_be_column(span, source) else None
+            if some is not None:
+                row += len(some)
+                yield some
+                continue
+            for record in span if isinstance(span, list) else _records(span):
                 row += 1
                 document = _plain_document(record, row, ids, source)
                 if document is None:
                     document = _document(record, row, ids, source)
                 if document is not None:
                     yield document
+
+
+def _may_be_column(span: Any, source: Source) -> bool:
+    return source.in_columns and not source.all_fields and not isinstance(span, list)
 
 
 def _plain_document(
@@ -205,8 +217,11 @@ def _document(
     return document
 
 
-def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusable]]:
-    """The rows of a batch, so many at once as take little memory once they are decoded."""
+def _spans(batch: Any, source: Source) -> Iterator[Any]:
+    """The rows of a batch, so many at once as take little memory once they are decoded.
+
+    They are a part of the batch that is sound, or a list of records and of what is wrong with them.
+    """
     from simindex.inputs.cells import sizes_of, slices
 
     batch.validate()
@@ -219,12 +234,13 @@ def _spans(batch: Any, source: Source) -> Iterator[list[dict[str, Any] | Unusabl
         _require_arrow(error)
         whole = False
 
-    def spans() -> Iterator[list[dict[str, Any] | Unusable]]:
-        for start, end in slices(sizes.clip(0, most + 1), SPAN_BYTES, ROWS):
+    def spans() -> Iterator[Any]:
+        rows = COLUMN_ROWS if source.in_columns else ROWS
+        for start, end in slices(sizes.clip(0, most + 1), SPAN_BYTES, rows):
             if end == start + 1 and sizes[start] > most:
                 yield [Unusable(f"text longer than {source.limit} characters, or a row as long")]
             elif whole:
-                yield _records(batch.slice(start, end - start))
+                yield batch.slice(start, end - start)
             else:
                 yield [_record(batch, at) for at in range(start, end)]
 

@@ -1,7 +1,7 @@
 """Fingerprints as lines: hexadecimal digits, and behind a tab perhaps a key.
 
 This is what `simindex fingerprint` prints. A key's tabs, line ends and backslashes are written
-``\\t``, ``\\n``, ``\\r`` and ``\\\\``.
+``\\t``, ``\\n``, ``\\r`` and ``\\\\``, other control characters ``\\uNNNN``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from simindex.inputs.streams import decoded, unmarked
 
 _LINE = re.compile(rb"(?:[0-9a-fA-F]{16})+(?:\t.*)?\r?\n?")
 
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(u00[0-9a-f]{2}|.)", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 
@@ -45,4 +45,9 @@ def unescaped(key: str) -> str:
     """A key as it was before it was written into a column."""
     if "\\" not in key:
         return key
-    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[0]), key)
+    return _ESCAPED.sub(_character, key)
+
+
+def _character(escape: re.Match[str]) -> str:
+    name = escape[1]
+    return chr(int(name[1:], 16)) if len(name) > 1 else _ESCAPES.get(name, escape[0])

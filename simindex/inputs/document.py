@@ -69,15 +69,6 @@ Taken = Callable[[], str]
 """Waits for the text of a page; Unusable says why there is none."""
 
 
-class Later(NamedTuple):
-    """What a reader has found and cannot give yet, as the text of a page is still being taken."""
-
-    document: Callable[[], Document | None]
-    """Waits for it; None if it has become a bad record, which is noted by then."""
-    held_bytes: int
-    """What is held meanwhile, from 1 on."""
-
-
 SKIP_RECORDS = "--max-errors N skips up to N bad records"
 
 SKIP_FILES = "leave this file out, or skip up to N such files with --max-errors N"
@@ -210,6 +201,8 @@ class Source:
     """Whether documents keep the other fields of their lines, and the other columns."""
     made: MadeNames = field(default_factory=MadeNames)
     """The names that the reading has made so far."""
+    in_columns: bool = False
+    """Whether documents may come as `documents.Documents`, some at once."""
 
 
 ID_FIELDS = ("id", "key", "_id", "uuid", "guid", "doc_id", "url", "uri")

@@ -21,13 +21,18 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from simindex.inputs.document import Document, Intake, Later, Taken, Unusable
+from simindex.inputs.document import Intake, Taken, Unusable
+from simindex.inputs.documents import Later
 from simindex.inputs.markup import Extractor, extractor
 from simindex.threads import begin, thread_count
+
+if TYPE_CHECKING:
+    from simindex.inputs.document import Document
+    from simindex.inputs.documents import Documents
 
 WORTH_S = 0.5
 """So long pages are read in this process before others begin."""
@@ -287,8 +292,8 @@ def _received(pipe: Any) -> bytes:
 
 
 def in_turn(
-    items: Iterator[Document | Later], intake: Intake, extraction: Extraction
-) -> Iterator[Document]:
+    items: Iterator[Document | Documents | Later], intake: Intake, extraction: Extraction
+) -> Iterator[Document | Documents]:
     """Documents in the order of `items`, of which some wait for their texts.
 
     Bad records that are met meanwhile wait, too, and so does what `items` raises.
@@ -299,7 +304,7 @@ def in_turn(
     try:
         try:
             for item in items:
-                if queue.held_bytes == 0 and isinstance(item, Document):
+                if queue.held_bytes == 0 and not isinstance(item, Later):
                     yield item
                     continue
                 queue.put(item)
@@ -328,15 +333,15 @@ class _Queue:
         self.held_bytes = 0
         """Of what waits; 0 if nothing does."""
 
-    def put(self, item: Document | Later) -> None:
+    def put(self, item: Document | Documents | Later) -> None:
         """Takes the last one."""
-        if isinstance(item, Document):
+        if not isinstance(item, Later):
             document = item
             item = Later(lambda: document, document.held_bytes)
         self._waiting.append(item)
         self.held_bytes += item.held_bytes
 
-    def first(self) -> Document | None:
+    def first(self) -> Document | Documents | None:
         """Waits for the first one, and gives its document if it has one."""
         first = self._waiting.popleft()
         self.held_bytes -= first.held_bytes

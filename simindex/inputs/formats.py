@@ -33,7 +33,8 @@ from simindex.inputs.table import read_table
 from simindex.inputs.warc import WARC_MAGIC
 
 if TYPE_CHECKING:
-    from simindex.inputs.document import Document, Later, Source
+    from simindex.inputs.document import Document, Source
+    from simindex.inputs.documents import Documents, Later
     from simindex.inputs.fingerprints import Fingerprints, Recognise
 
 AUTO = "auto"
@@ -66,7 +67,7 @@ class Format:
     """
 
     name: str
-    read: Callable[[BinaryIO, Source], Iterator[Document | Later]] | None = None
+    read: Callable[[BinaryIO, Source], Iterator[Document | Documents | Later]] | None = None
     suffixes: tuple[str, ...] = ()
     magics: tuple[bytes, ...] = ()
     tell: Callable[[bytes], bool] | None = None

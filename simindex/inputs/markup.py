@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from simindex.inputs.document import SKIP_FILES, Document, Later, Source, Taken, Unusable
+from simindex.inputs.document import SKIP_FILES, Document, Source, Taken, Unusable
+from simindex.inputs.documents import Later
 from simindex.inputs.extras import needed
 from simindex.inputs.foreign import is_binary, is_utf16
 from simindex.inputs.plain import read_text

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import remote
 from simindex.inputs.decompressors import require_zstandard
-from simindex.inputs.document import Document, Intake, Later, Source
+from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
@@ -35,6 +35,7 @@ from simindex.inputs.streams import (
 )
 
 if TYPE_CHECKING:
+    from simindex.inputs.documents import Documents, Later
     from simindex.inputs.extraction import Extraction
     from simindex.inputs.fingerprints import Fingerprints
 
@@ -190,6 +191,15 @@ def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int
 def read(
     inputs: Sequence[str], options: ReadOptions | None = None, intake: Intake | None = None
 ) -> Iterator[Document]:
+    """Documents of all inputs, one at a time; see `read_in_columns`."""
+    some: Any = _read(inputs, options, intake, in_columns=False)
+    found: Iterator[Document] = some
+    return found
+
+
+def read_in_columns(
+    inputs: Sequence[str], options: ReadOptions | None = None, intake: Intake | None = None
+) -> Iterator[Document | Documents]:
     """Documents of all inputs, in the order given and a fixed order within each.
 
     Parameters
@@ -201,10 +211,11 @@ def read(
 
     Yields
     ------
-    Document
-        The key of a text file is its path as reached from the input, such as
-        ``folder/sub/name.txt``, or from `ReadOptions.origin`; of a record its id, or ``file:line``.
-        A file that several inputs lead to is read once.
+    Document or Documents
+        One document, or some of a file as columns, where its format has them. The key of a text
+        file is its path as reached from the input, such as ``folder/sub/name.txt``, or from
+        `ReadOptions.origin`; of a record its id, or ``file:line``. A file that several inputs lead
+        to is read once.
 
     Raises
     ------
@@ -218,6 +229,12 @@ def read(
     Holds one record, at most ``max_record_bytes``, and the names of one folder. Where texts are
     taken from HTML by other processes, also about `extraction.AHEAD_BYTES` of pages.
     """
+    return _read(inputs, options, intake, in_columns=True)
+
+
+def _read(
+    inputs: Sequence[str], options: ReadOptions | None, intake: Intake | None, *, in_columns: bool
+) -> Iterator[Document | Documents]:
     from simindex.inputs.extraction import Extraction, in_turn
 
     options = options or ReadOptions()
@@ -229,21 +246,25 @@ def read(
         lambda name: options.format != AUTO or name == options.stdin_name or holds_records(name),
     )
 
-    def items() -> Iterator[Document | Later]:
+    def items() -> Iterator[Document | Documents | Later]:
         extract = None if options.html == RAW else extraction
         for file in found(inputs, patterns, intake, options.without, options.written):
-            yield from _read_file(file, options, intake, _texts_of, made, extract)
+            yield from _read_file(
+                file, options, intake, _texts_of, made, extract, in_columns=in_columns
+            )
 
-    def documents() -> Iterator[Document]:
+    def documents() -> Iterator[Document | Documents]:
         for document in in_turn(items(), intake, extraction):
-            intake.documents += 1
+            intake.documents += 1 if isinstance(document, Document) else len(document)
             yield document
 
     name = options.id_field
     with closing(Extraction(options.html)) as extraction:
         yield from documents() if name is None else having(
             documents(), name, "--id-field",
-            lambda document: document.numbered and lacks(document, name),
+            lambda document: (
+                isinstance(document, Document) and document.numbered and lacks(document, name)
+            ),
         )
 
 
@@ -323,7 +344,7 @@ Reader = Callable[[BinaryIO, Source, Format, bytes], Iterator[T]]
 
 def _texts_of(
     stream: BinaryIO, source: Source, row: Format, head: bytes
-) -> Iterator[Document | Later]:
+) -> Iterator[Document | Documents | Later]:
     if row.read is not None and not row.holds_fingerprints(head, source.text_field):
         yield from row.read(stream, source)
     elif source.named:
@@ -351,14 +372,14 @@ def _fingerprints_of(
 
 def _read_file(
     file: Found, options: ReadOptions, intake: Intake, reader: Reader[T], made: MadeNames,
-    extract: Extraction | None = None,
+    extract: Extraction | None = None, *, in_columns: bool = False,
 ) -> Iterator[T]:
     intake.files += 1
     shown = printable(file.path)
     source = Source(
         shown, _name_of(file.path, file.name, file.real, options), intake,
         options.max_record_bytes, file.named, options.text_field, options.id_field, extract,
-        options.all_fields, made,
+        options.all_fields, made, in_columns,
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:

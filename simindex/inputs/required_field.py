@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from simindex.errors import InvalidInput
 from simindex.inputs.fields import MISSING, field_names, field_of
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document
+
+Item = TypeVar("Item", bound="Document | Sequence[Document]")
 
 LOOKED_THROUGH = 100
 """First documents of which one must have the field."""
@@ -22,8 +24,8 @@ def lacks(document: Document, name: str) -> bool:
 
 
 def having(
-    documents: Iterable[Document], name: str, option: str, without: Callable[[Document], bool]
-) -> Iterator[Document]:
+    documents: Iterable[Item], name: str, option: str, without: Callable[[Item], bool]
+) -> Iterator[Item]:
     """The documents; InvalidInput if the first LOOKED_THROUGH, or all of fewer, lack a field.
 
     The caller named it with `option`. None is given on before one of them has it: most inputs have
@@ -37,7 +39,7 @@ def having(
             break
     else:
         if held:
-            first = held[0]
+            first: Any = held[0]  # a document: columns of documents have the field
             raise InvalidInput(
                 f"{first.place} has no field {name!r}" + (
                     f", nor has any of the next {len(held) - 1:,}" if len(held) > 1 else ""

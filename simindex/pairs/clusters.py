@@ -15,22 +15,26 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U16, U32, U64
+from simindex.arrays import F32, I64, U16, U32, U64
 from simindex.checks import require_distance
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
+from simindex.pairs import stars, verified_stars
 from simindex.pairs.find_all import WORTH_THREADS
 from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketched import PairSketches
 from simindex.pairs.stars import NearPairs, as_preference
+from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs
+from simindex.pairs.verifying import Texts, Verifier, known_texts, texts_of, verifier_of
 from simindex.planning.similarity import Similar
 from simindex.query.sketched import apart
 from simindex.records.arguments import as_fingerprints
@@ -42,6 +46,9 @@ from simindex.storage.files.verification import verified
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import sort_table
 from simindex.threads import thread_count
+
+if TYPE_CHECKING:
+    from simindex.simhash.recipe import Recipe
 
 MODES = ("star", "components")
 
@@ -68,9 +75,12 @@ def index_clusters(
     progress: Progress | None,
     similar: Similar | None = None,
     prefer: Prefer | None = None,
+    texts: Any = None,
+    recipe: Recipe | None = None,
 ) -> Clusters:
     """See `Index.clusters`."""
     require_distance(h, options.bits)
+    verifier = verifier_of(texts, similar, recipe, mode)
     stored = StoredRows(
         snapshot.tables, snapshot.tombstones, words=options.words, ids=False, numbered=True
     )
@@ -78,6 +88,7 @@ def index_clusters(
     return _clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=memory_limit,
         threads=threads, progress=progress, keys=keys, similar=similar, prefer=prefer,
+        verifier=verifier, texts=texts,
     )
 
 
@@ -154,6 +165,8 @@ def _clusters(
     keys: Any,
     similar: Similar | None = None,
     prefer: Prefer | None = None,
+    verifier: Verifier | None = None,
+    texts: Any = None,
 ) -> Clusters:
     singletons = as_flag(singletons, "singletons")
     if not isinstance(mode, str) or mode not in MODES:
@@ -172,12 +185,13 @@ def _clusters(
         later=ROW_BYTES[mode] * stored.stored, purpose="clusters",
     )
     search = search_of(
-        stored, similar, h=h, room=room, collapse=True,
+        stored, similar if verifier is None else verifier.doubt.wide, h=h, room=room, collapse=True,
         threads=thread_count(threads, len(stored), worth=WORTH_THREADS), progress=progress,
     )
     if mode == "star":
         documents = Documents(stored)
-        near = NearPairs.of(search, stored.stored, ROW_BYTES["star"], memory_limit)
+        pair_bytes = stars.PAIR_BYTES + (0 if verifier is None else verified_stars.PAIR_BYTES)
+        near = NearPairs.of(search, stored.stored, ROW_BYTES["star"], memory_limit, pair_bytes)
         rank = None
         if callable(prefer):
             cluster = _components(stored, documents, near.forest())
@@ -187,12 +201,17 @@ def _clusters(
             )
         elif prefer is not None:
             rank = ranks(prefer, documents.ids)
-        representative, distance = near.stars(documents.of_row, len(documents.ids), rank)
+        told: dict[str, Any] = {} if similar is None else similar.told
+        if verifier is None:
+            representative, distance = near.stars(documents.of_row, len(documents.ids), rank)
+        else:
+            representative, distance, told["exact"] = _verified(
+                stored, documents, near, rank, verifier, texts, keys
+            )
+            told["verification"] = verifier.told
         del near
         cluster = _first_of_each(representative, len(documents.ids))
-        return _listed(
-            documents, cluster, representative, distance, keys, mode, singletons, similar
-        )
+        return _listed(documents, cluster, representative, distance, keys, mode, singletons, told)
     forest = _native.Forest(stored.stored)
     for found in search:
         assert found.a_numbers is not None and found.b_numbers is not None  # as asked for
@@ -203,7 +222,34 @@ def _clusters(
     distance = _distances(
         stored, documents, cluster, _counts(cluster), sketches_of(stored, similar)
     )
-    return _listed(documents, cluster, cluster, distance, keys, mode, singletons, similar)
+    told = {} if similar is None else similar.told
+    return _listed(documents, cluster, cluster, distance, keys, mode, singletons, told)
+
+
+def _verified(
+    stored: StoredRows, documents: Documents, near: NearPairs, rank: U64 | None,
+    verifier: Verifier, texts: Any, keys: Any,
+) -> tuple[U32, U16, F32]:
+    """Stars, with doubtful pairs decided by their texts."""
+    of_row, count = documents.of_row, len(documents.ids)
+    if rank is None:
+        rank = ranks_by_pairs(near, of_row, count, verifier.doubt.similar.most, NO_DOCUMENT)
+    forest = near.forest()
+    documents.join(forest)
+    certain = verifier.doubt.certain
+    doubtful = Doubtful.of(near, forest.labels(), of_row, certain, NO_DOCUMENT)
+    del forest
+    fetch = partial(_document_keys, keys, documents.first_row) if keys is not None else None
+    asked, alone = doubtful.asked, np.zeros(len(doubtful.asked), np.uint16)
+    found = known_texts(texts, Clusters(
+        documents.ids, asked, asked, asked, alone, np.ones(len(asked), np.int64), "star", fetch
+    ))
+
+    def of(document: int) -> Texts:
+        place = np.array([document], np.int64)
+        return texts_of(found, int(documents.ids[document]) if fetch is None else fetch(place)[0])
+
+    return verified_stars.verified_stars(near, of_row, count, rank, doubtful, verifier, of)
 
 
 def _components(stored: StoredRows, documents: Documents, forest: _native.Forest) -> U32:
@@ -218,9 +264,12 @@ def _counts(cluster: U32) -> I64:
 
 def _listed(
     documents: Documents, cluster: U32, representative: U32, distance: U16 | None, keys: Any,
-    mode: str, singletons: bool = False, similar: Similar | None = None,
+    mode: str, singletons: bool = False, told: Mapping[str, Any] | None = None,
 ) -> Clusters:
-    """The clusters by (cluster, id). Without distances they are all 0."""
+    """The clusters by (cluster, id). Without distances they are all 0.
+
+    `told` is what they say of similarities, `exact` ones by document.
+    """
     if distance is None:
         distance = np.zeros(len(cluster), np.uint16)
     counts = _counts(cluster)
@@ -231,10 +280,12 @@ def _listed(
     fetch: Fetch | None = None
     if keys is not None:
         fetch = partial(_document_keys, keys, documents.first_row)
+    told = dict(told or {})
+    if "exact" in told:
+        told["exact"] = told["exact"][places]
     return Clusters(
         documents.ids, places.astype(np.uint32), cluster, representative, distance[places],
-        counts[cluster].astype(np.int64), mode, fetch,
-        **({} if similar is None else similar.told),
+        counts[cluster].astype(np.int64), mode, fetch, **told,
     )
 
 

@@ -218,12 +218,7 @@ def _settle(
     first, group_of = distinct(whole(rows[block], None if sketches is None else sketches[block]))
     by_rank = np.argsort(first)
     first, group_of = first[by_rank], np.argsort(by_rank)[group_of]
-    if sketches is None:
-        (later, earlier, before), among = _near(rows[kept], rows[block[first]], near.h)
-    else:
-        (later, earlier, before), among = _near_sketches(
-            rows, sketches, kept, block[first], near
-        )
+    (later, earlier, before), among = near_block(rows, sketches, kept, block[first], near)
     gone = excluded[first]
     gone[later] = True
     _choose(gone, among.a.astype(np.int64, copy=False), among.b.astype(np.int64, copy=False))
@@ -240,6 +235,16 @@ def _settle(
     ]
     _assign(block, group_of, len(first), winner, place, loser, apart, losses)
     return block[first[own]]
+
+
+def near_block(
+    rows: U64, sketches: U64 | None, kept: I64, block: I64, near: Nearness
+) -> tuple[tuple[I64, I64, U16], Pairs]:
+    """(place in the block, place in `kept`, distance) of rows of a block that are near kept ones,
+    and pairs of places in the block; kept rows are not compared with each other."""
+    if sketches is None:
+        return _near(rows[kept], rows[block], near.h)
+    return _near_sketches(rows, sketches, kept, block, near)
 
 
 def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:

@@ -40,7 +40,8 @@ class NearPairs:
 
     @classmethod
     def of(
-        cls, search: Iterable[Found], rows: int, row_bytes: int, memory_limit: int | None
+        cls, search: Iterable[Found], rows: int, row_bytes: int, memory_limit: int | None,
+        pair_bytes: int = PAIR_BYTES,
     ) -> NearPairs:
         """The pairs that a search finds. They must fit into the memory."""
         first = np.arange(rows, dtype=np.uint32)
@@ -57,7 +58,7 @@ class NearPairs:
             b.append(other[far])
             distance.append(found.distance[far])
             pairs += len(a[-1])
-            _check_room(pairs, row_bytes * rows, memory_limit)
+            _check_room(pairs, row_bytes * rows, memory_limit, pair_bytes)
         return cls(first, np.concatenate(a), np.concatenate(b), np.concatenate(distance))
 
     def forest(self) -> _native.Forest:
@@ -85,17 +86,17 @@ def as_preference(prefer: Any, mode: str) -> Any:
     return prefer
 
 
-def _check_room(pairs: int, beside: int, memory_limit: int | None) -> None:
+def _check_room(pairs: int, beside: int, memory_limit: int | None, pair_bytes: int) -> None:
     if memory_limit is None:
-        if PAIR_BYTES * pairs <= answer_bytes():
+        if pair_bytes * pairs <= answer_bytes():
             return
         raise TooManyMatches(
             f"{pairs:,} pairs of different fingerprints found so far, which stars are made of, do "
             f"not fit into {answer_bytes() >> 20:,} MiB, 1/{ANSWER_SHARE} of the memory",
             remedy='give a smaller h, mode="components", or Index.clusters a memory_limit',
-            found=pairs, memory_limit=answer_bytes(), expected=answer_bytes() // PAIR_BYTES,
+            found=pairs, memory_limit=answer_bytes(), expected=answer_bytes() // pair_bytes,
         )
-    least = beside + PAIR_BYTES * pairs
+    least = beside + pair_bytes * pairs
     if least > memory_limit:
         raise InvalidOption(
             f"memory_limit={memory_limit:,} bytes is too little for stars: {pairs:,} pairs of "

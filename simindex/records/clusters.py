@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, I64, U16, U64
+from simindex.arrays import F32, I64, U16, U64, Bools
 from simindex.records import arrow
 from simindex.records.similarity import estimated, standard_error
+from simindex.records.verification import Verification
 
 Fetch = Callable[[I64], list[Any]]
 """Keys of documents by their places among the ids."""
@@ -52,14 +53,15 @@ class Clusters:
     """
 
     __slots__ = (
-        "_cluster", "_fetch_keys", "_ids", "_places", "_representative", "distance", "measure",
-        "mode", "similarity_bits", "size",
+        "_cluster", "_exact", "_fetch_keys", "_ids", "_places", "_representative", "distance",
+        "measure", "mode", "similarity_bits", "size", "verification",
     )
 
     def __init__(
         self, ids: U64, places: NDArray[Any], cluster: NDArray[Any], representative: NDArray[Any],
         distance: U16, size: I64, mode: str, fetch_keys: Fetch | None = None, *,
-        similarity_bits: int = 0, measure: str = "cosine",
+        similarity_bits: int = 0, measure: str = "cosine", exact: F32 | None = None,
+        verification: Verification | None = None,
     ) -> None:
         self._ids, self._places = ids, places
         self._cluster, self._representative = cluster, representative
@@ -71,6 +73,9 @@ class Clusters:
         """If a similarity was asked for: how many bits were compared for `distance`. Else 0."""
         self.measure: str = measure
         """What `similarity` is: ``"cosine"`` or ``"jaccard"``."""
+        self._exact = exact
+        self.verification: Verification | None = verification
+        """How many pairs were compared by their texts. None unless texts were given."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         fetch = self._fetch_keys
@@ -79,22 +84,44 @@ class Clusters:
             fetch = partial(_picked, fetch(np.arange(len(self._ids))))
         columns = (self._ids, self._places, self._cluster, self._representative)
         made = partial(
-            Clusters, similarity_bits=self.similarity_bits, measure=self.measure
+            Clusters, similarity_bits=self.similarity_bits, measure=self.measure,
+            exact=self._exact, verification=self.verification,
         )
         return (made, (*columns, self.distance, self.size, self.mode, fetch))
 
     @property
     def similarity(self) -> F32 | None:
-        """The estimated cosine with the representative, float32 (n,). None unless a similarity was
-        asked for."""
+        """The cosine with the representative, float32 (n,): estimated, except where it is
+        `exact`. None unless a similarity was asked for."""
         bits = self.similarity_bits
-        return estimated(self.distance, bits, self.measure) if bits else None
+        if not bits:
+            return None
+        found = estimated(self.distance, bits, self.measure)
+        exact = self._exact
+        return found if exact is None else np.where(np.isnan(exact), found, exact)
 
     @property
     def similarity_error(self) -> F32 | None:
-        """The standard error of `similarity`, float32 (n,). None unless it was asked for."""
+        """The standard error of `similarity`, float32 (n,): 0 where that is `exact`. None unless
+        it was asked for."""
         bits = self.similarity_bits
-        return standard_error(self.distance, bits, self.measure) if bits else None
+        if not bits:
+            return None
+        error = standard_error(self.distance, bits, self.measure)
+        exact = self.exact
+        return error if exact is None else np.where(exact, np.float32(0), error)
+
+    @property
+    def exact_similarity(self) -> F32 | None:
+        """The similarity by the texts, float32 (n,), NaN where these were not compared. None unless
+        texts were given."""
+        return self._exact
+
+    @property
+    def exact(self) -> Bools | None:
+        """Whether `similarity` was computed from the texts, bool (n,). None unless texts were
+        given."""
+        return None if self._exact is None else ~np.isnan(self._exact)
 
     @property
     def id(self) -> U64:
@@ -166,18 +193,19 @@ class Clusters:
         """The same clusters in parts of at most `most` documents."""
         for start in range(0, len(self), most):
             some = slice(start, start + most)
-            yield Clusters(
-                self._ids, self._places[some], self._cluster[some], self._representative[some],
-                self.distance[some], self.size[some], self.mode, self._fetch_keys,
-                similarity_bits=self.similarity_bits, measure=self.measure,
-            )
+            yield self._some(some)
 
     def take(self, rows: I64) -> Clusters:
         """Some of these documents, by their rows here, in the given order."""
+        return self._some(rows)
+
+    def _some(self, rows: Any) -> Clusters:
         return Clusters(
             self._ids, self._places[rows], self._cluster[rows], self._representative[rows],
             self.distance[rows], self.size[rows], self.mode, self._fetch_keys,
-            similarity_bits=self.similarity_bits,
+            similarity_bits=self.similarity_bits, measure=self.measure,
+            exact=None if self._exact is None else self._exact[rows],
+            verification=self.verification,
         )
 
     def standing_for(self, rows: I64) -> Clusters:

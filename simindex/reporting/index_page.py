@@ -24,7 +24,7 @@ from simindex.reporting.page import (
     tiles,
 )
 from simindex.reporting.side_by_side import beginning, side_by_side
-from simindex.reporting.surveyed import Clustering, Family, Pairing, Survey, Template
+from simindex.reporting.surveyed import Clustering, Family, Member, Pairing, Survey, Template
 
 SHOWN_STRUCTURES = 12
 
@@ -169,21 +169,35 @@ def _pairs(survey: Survey) -> str:
         return ""
     total = sum(found.by_distance)
     if not total and not found.equal_rows:
-        return (
-            f'<p class="soft">No two rows are within {survey.h} of {survey.bits:,} bits.</p>\n'
+        near = survey.near
+        none = f"are within {survey.h} of {survey.bits:,} bits" if near is None else (
+            f"have a {near} or more"
         )
+        return f'<p class="soft">No two rows {none}.</p>\n'
     values = [(str(h), number) for h, number in enumerate(found.by_distance)][1:]
+    by, across, heading = "distance", "bits that differ", "bits"
+    different = "fingerprints"
+    if survey.near is not None:
+        values = list(found.by_similarity)
+        by, across = "estimated similarity", f"{survey.near.measure}, estimated"
+        heading = survey.near.measure
+        if survey.sketch_bits:
+            different = "sketches"
     more = "at least " if found.cut else ""
-    made = bars(
-        values, told=f"{more}{total:,} pairs by distance", across="bits that differ",
-    ) if total else ""
+    made = bars(values, told=f"{more}{total:,} pairs by {by}", across=across) if total else ""
+    if survey.near is not None:
+        made += note(
+            f"Near-duplicates have a {survey.near} or more: they differ in at most "
+            f"{survey.near.most} of {survey.near.bits:,} bits, and were candidates within "
+            f"{survey.h} of {survey.bits:,}."
+        )
     made += note(
-        f"{more}{total:,} pairs of different fingerprints, and {found.equal_rows:,} rows whose "
-        "fingerprint an earlier row has, which are not drawn."
+        f"{more}{total:,} pairs of different {different}, and {found.equal_rows:,} rows whose "
+        f"{different[:-1]} an earlier row has, which are not drawn."
     )
     if total:
         made += _folded("The numbers", table(
-            ("bits", "pairs"), [(label, f"{number:,}") for label, number in values],
+            (heading, "pairs"), [(label, f"{number:,}") for label, number in values],
             numbers=(0, 1),
         ))
     return made
@@ -198,7 +212,8 @@ def _sizes(survey: Survey) -> str:
         (html_text(label), f"{clusters:,}", f"{documents:,}")
         for label, clusters, documents in found.sizes
     ]
-    how = "Each document is within the radius of the representative." if found.mode == "star" else (
+    reach = "within the radius of" if survey.near is None else "near enough to"
+    how = f"Each document is {reach} the representative." if found.mode == "star" else (
         "Chains of near-duplicates join documents that may be far apart."
     )
     return (
@@ -243,7 +258,7 @@ def _family(family: Family, survey: Survey, *, opened: bool) -> str:
     inner = [] if text is None else [f'<div class="text" dir="auto">{beginning(text)}</div>']
     for member in others:
         inner.append(
-            f'<div class="member"><span class="apart">{_apart(member.distance)}</span>'
+            f'<div class="member"><span class="apart">{_apart(member)}</span>'
             f"{html_name(member.name)}</div>"
         )
         theirs = survey.texts.get(member.name)
@@ -264,8 +279,13 @@ def _family(family: Family, survey: Survey, *, opened: bool) -> str:
     )
 
 
-def _apart(distance: int) -> str:
-    return "equal" if not distance else f"{distance} bit{'s' if distance > 1 else ''}"
+def _apart(member: Member) -> str:
+    distance = member.distance
+    if not distance:
+        return "equal"
+    if member.similarity is not None:
+        return f"{member.similarity:.3f}"
+    return f"{distance} bit{'s' if distance > 1 else ''}"
 
 
 def _expected(survey: Survey) -> str:
@@ -274,7 +294,8 @@ def _expected(survey: Survey) -> str:
     sketched = any(chance.kept is not None for chance in survey.chances)
     headings = ["similarity", f"within {survey.h} of {survey.bits:,} bits"]
     if sketched:
-        headings.append(f"similarity of {survey.gate_similarity:g} asked, with the sketch")
+        near = survey.near or f"similarity of {survey.gate_similarity:g}"
+        headings.append(f"{near} asked, with the sketch")
     rows = [
         (
             f"{chance.similarity:.2f}", _share(chance.within),

@@ -24,11 +24,14 @@ class Pairing:
     """How far apart near-duplicates are."""
 
     by_distance: Sequence[int]
-    """Pairs of different fingerprints by their distance, from 0 on; the first is always 0."""
+    """Pairs of different fingerprints by their distance, from 0 on; the first is always 0. By a
+    similarity with sketches, of rows that differ in both, by the distance of sketches."""
     equal_rows: int
-    """Rows whose fingerprint an earlier row has."""
+    """Rows whose fingerprint an earlier row has; its sketch, too, if sketches are compared."""
     cut: bool = False
     """Whether there are more pairs than were counted."""
+    by_similarity: Sequence[tuple[str, int]] = ()
+    """If a similarity was asked for: the pairs by their estimates, from high to low."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,8 @@ class Member:
     name: str
     distance: int
     """To the representative."""
+    similarity: float | None = None
+    """Its estimate, if one was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,23 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """A similarity that was asked for, in place of a radius."""
+
+    similarity: float
+    measure: str
+    """`cosine` or `jaccard`."""
+    most: int
+    """In how many bits near-duplicates differ at most, ..."""
+    bits: int
+    """... of so many."""
+
+    def __str__(self) -> str:
+        what = "resemblance" if self.measure == "jaccard" else "similarity"
+        return f"{what} of {self.similarity:g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """All that the page tells; what was not asked for, or cannot be, is None or empty."""
 
@@ -120,13 +142,16 @@ class Survey:
     bits: int
     sketch_bits: int
     h: int
+    """The radius, of candidates if a similarity was asked for."""
     segments: Sequence[Segment] = ()
     structures: Sequence[tuple[str, int]] = ()
     """Names, and bytes beside the rows."""
     pairing: Pairing | None = None
     clustering: Clustering | None = None
+    near: Near | None = None
+    """The similarity that was asked for, if one was."""
     gate_similarity: float = 0.0
-    """That of the column `kept`."""
+    """That of the column `kept`, unless one was asked for."""
     chances: Sequence[Chance] = ()
     strangers: float = 0.0
     """Rows within the radius of a document that is unrelated to all, if bits were fair coins."""

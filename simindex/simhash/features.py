@@ -86,6 +86,16 @@ class Column:
 Portion = list[Any] | Column
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Texts that come in parts, each of them a list or an Arrow column."""
+
+    parts: Iterable[Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.parts)
+
+
 def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]:
     """The texts in their order: a list as it is, an Arrow column by chunks, else bounded lists.
 
@@ -110,6 +120,10 @@ def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]
             f"texts is a single {kind}",
             remedy="give a list of texts, [text]", found=kind, expected="iterable of str or bytes",
         )
+    if isinstance(texts, Parts):
+        for part in texts:
+            yield from portions(part, most)
+        return
     columns = _arrow_columns(texts)
     if columns is not None:
         for column in columns:

@@ -164,6 +164,13 @@ class Reader:
             made = self._kernel.given(hashes, weights, offsets, n)
         return Simhashes(*made[:3])
 
+    def features(self, texts: list[Any]) -> tuple[U64, U32, I64]:
+        """Hashes and counts of the features of plain texts, and where those of each begin."""
+        *arrays, invalid = self._called(self._kernel.features, texts, 0)
+        refuse_invalid(invalid, 0)
+        hashes, counts, starts = arrays
+        return hashes, counts, starts
+
     def units(self, portion: list[Any]) -> list[list[str]]:
         """The units of each text as str, after stop words and stems."""
         return words.as_lists(self._units(portion, 0))

@@ -10,8 +10,8 @@ import pytest
 import simindex
 from simindex import Recipe
 from simindex.advising.calibrating import sampled
-from simindex.advising.vectors import vectors_of
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.simhash.vectors import vectors_of
 
 
 def revisions(pages: int, seed: int, each: int = 3, words: int = 80) -> list[str]:

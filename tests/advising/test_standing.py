@@ -8,7 +8,7 @@ import pytest
 from simindex import Recipe
 from simindex.advising import standing as module
 from simindex.advising.standing import between, standing
-from simindex.advising.vectors import vectors_of
+from simindex.simhash.vectors import vectors_of
 
 
 def texts(count: int) -> list[str]:

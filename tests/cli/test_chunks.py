@@ -8,10 +8,14 @@ import sys
 import threading
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simindex.cli import chunks
 from simindex.cli.chunks import read_ahead
+from simindex.inputs import Document, Documents
 
 
 def reading_threads() -> list[threading.Thread]:
@@ -21,6 +25,28 @@ def reading_threads() -> list[threading.Thread]:
 def test_items_come_in_their_order() -> None:
     assert list(read_ahead(range(1000))) == list(range(1000))
     assert list(read_ahead([])) == []
+
+
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 7), st.integers(1, 5))
+def test_portions_of_columns_and_documents_keep_order_and_bounds(
+    sizes: list[int], most: int, chunk: int
+) -> None:
+    """A number above 0 is a column of so many documents, 0 a document alone."""
+    items: list[Document | Documents] = []
+    number = 0
+    for size in sizes:
+        keys = [str(number + place) for place in range(max(1, size))]
+        column = Documents("f", number, keys, pa.array(keys))
+        items.append(column if size else column[0])
+        number += len(keys)
+    group = 0
+    found: list[str] = []
+    for part, ends in chunks.portions(items, most, 1 << 20, chunk):
+        group += len(part)
+        assert 0 < len(part) <= chunk and group <= most and ends == (group == most)
+        group = 0 if ends else group
+        found += [document.text for document in part]
+    assert found == [str(place) for place in range(number)]
 
 
 def test_an_error_is_raised_after_the_items_before_it() -> None:

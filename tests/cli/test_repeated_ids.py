@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.cli import repeated_ids
 from simindex.cli.repeated_ids import RepeatedIds
-from simindex.inputs import Document
+from simindex.inputs import Document, Documents
 
 
 def document(key: str, text: str, *, numbered: bool = False) -> Document:
@@ -26,6 +27,18 @@ def test_every_later_document_of_an_id_is_counted(given_ids: list[tuple[str, str
         other += first.setdefault(key, text) != text
     assert repeated.counted() == (again, other)
     assert bool(list(repeated.told())) is bool(again)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.text("xä五 ", max_size=200)), max_size=9))
+def test_documents_in_columns_count_as_those_in_lists(given_ids: list[tuple[str, str]]) -> None:
+    """Files of both kinds are read in one run."""
+    keys, texts = [key for key, _ in given_ids], [text for _, text in given_ids]
+    mixed, listed = RepeatedIds(), RepeatedIds()
+    documents = Documents("f.parquet", 1, keys, pa.array(["none", *texts], pa.string())[1:])
+    for repeated, second in ((mixed, documents), (listed, list(documents))):
+        repeated.add(list(documents)[:4])
+        repeated.add(second)
+    assert mixed.counted() == listed.counted()
 
 
 def test_names_that_were_made_do_not_count() -> None:

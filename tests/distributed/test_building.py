@@ -200,10 +200,28 @@ def test_splitting_divides_the_rows(tmp_path: Path) -> None:
     made = build_shard(PLAN, 0, part(0), tmp_path)
     halves = split_shard(made, 5, tmp_path)
     assert [half.number for half in halves] == [0, 5]
-    assert [half.prefix for half in halves] == ["0", "1"]
+    assert [half.region for half in halves] == ["0", "1"]
     assert sum(half.rows for half in halves) == made.rows
     assert split_shard(made, 5, tmp_path) == halves
     assert [verify_shard(half) for half in (*halves, made)] == [[], [], []]
+
+
+def test_a_shard_by_ones_is_split_by_ones(tmp_path: Path) -> None:
+    plan = plan_shards(ROWS, 2, by="ones")
+    made = build_shard(plan, 1, [plan.part(1, simindex.Batch(ROWS))], tmp_path)
+    halves = split_shard(made, 5, tmp_path)
+    least, greatest = made.region.split("-")
+    assert halves[0].region.startswith(f"{least}-")
+    assert halves[1].region.endswith(f"-{greatest}")
+    assert min(half.rows for half in halves) > made.rows // 4
+    assert [verify_shard(half) for half in halves] == [[], []]
+    wrong = [plan.part(0, simindex.Batch(ROWS))]
+    with pytest.raises(InvalidOption, match=f"does not have {made.region} ones"):
+        build_shard(plan, 1, wrong, tmp_path)
+    same = [simindex.Batch(np.array([3, 5], np.uint64), ids=range(2))]
+    alike = build_shard(plan_shards(2, 1, by="ones"), 0, same, tmp_path)
+    with pytest.raises(InvalidOption, match="same number of ones"):
+        split_shard(alike, 1, tmp_path)
 
 
 def test_rows_that_are_equal_cannot_be_split(tmp_path: Path) -> None:

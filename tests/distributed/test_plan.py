@@ -19,7 +19,8 @@ from simindex.errors import InvalidBatch, InvalidOption
 
 @settings(max_examples=40)
 @given(
-    st.integers(0, 60), st.integers(1, 9), st.integers(1, 20), st.sampled_from(["rows", "prefix"])
+    st.integers(0, 60), st.integers(1, 9), st.integers(1, 20),
+    st.sampled_from(["rows", "prefix", "ones"]),
 )
 def test_each_row_is_in_one_part_with_its_number(
     rows: int, shards: int, piece: int, by: Any
@@ -49,11 +50,24 @@ def test_shards_by_prefix_follow_the_rows() -> None:
     assert counts.min() > 4000 / 7 / 3
 
 
+def test_shards_by_ones_follow_the_rows() -> None:
+    fingerprints = oracle.uniform(np.random.default_rng(1), 4000, 2)
+    options = simindex.IndexOptions(bits=128)
+    for sample in (fingerprints, 4000):
+        plan = plan_shards(sample, 5, by="ones", options=options)
+        counts = np.bincount(plan.shards_of(simindex.Batch(fingerprints)), minlength=5)
+        assert counts.min() > 500
+
+
 def test_how_many_shards_a_query_asks() -> None:
     assert plan_shards(10, 64).asked(1) == 64
     by_prefix = plan_shards(10, 64, by="prefix")
     assert by_prefix.asked(1) == 7  # prefixes of 6 bits: its own and 6 neighbours
     assert by_prefix.asked(64) == 64
+    by_ones = plan_shards(10, 2, by="ones")
+    assert by_ones.regions == ("0-31", "32-63")
+    assert round(by_ones.asked(3), 3) == 1.55  # as a binomial(63, 0.5) has it
+    assert by_ones.asked(64) == 2
 
 
 def test_a_plan_with_keys_has_one_secret_for_all_shards() -> None:
@@ -67,6 +81,7 @@ def test_a_plan_with_keys_has_one_secret_for_all_shards() -> None:
     [
         (lambda: plan_shards(10, 0), "shards=0"),
         (lambda: plan_shards(10, 100_000), "shards=100000"),
+        (lambda: plan_shards(10, 65, by="ones"), "shards=65"),
         (lambda: plan_shards(-1, 2), "rows=-1"),
         (lambda: plan_shards(10, 2, by="key"), "by"),  # type: ignore[arg-type]
         (lambda: plan_shards(10, 2, options=3), "options"),  # type: ignore[arg-type]

@@ -106,8 +106,9 @@ def test_every_byte_of_a_map_counts(root: Path) -> None:
         (lambda c: c["shards"][1].update(rows_digest="0" * 16), "of other rows"),
         (lambda c: c["shards"][1].update(rows=-1), "rows=-1 of shard 1"),
         (lambda c: c["shards"][1].update(rows=True), "rows=True of shard 1"),
-        (lambda c: c["shards"][1].update(prefix="012"), "no prefix of shard 1"),
-        (lambda c: c["shards"][1].update(prefix=None), "damaged"),
+        (lambda c: c["shards"][1].update(region="012"), "no region of shard 1"),
+        (lambda c: c["shards"][1].update(region=None), "no region of shard 1"),
+        (lambda c: c["shards"][1].update(region="32-31"), "no region of shard 1"),
         (lambda c: c["shards"][1].update(checksum="x"), "no checksum of shard 1"),
         (lambda c: c["shards"][1].pop("uuid"), "has no 'uuid'"),
         (lambda c: c["shards"][1].update(more=1), "damaged"),
@@ -155,7 +156,7 @@ def test_a_map_that_lies_is_found_out_before_any_work(
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda c: c["shards"][1].update(prefix="0101010101"), "does not begin with 0101010101"),
+        (lambda c: c["shards"][1].update(region="0101010101"), "does not begin with 0101010101"),
         (lambda c: c["shards"][1].update(least_id=0), "other ids"),
         (lambda c: c["shards"][1].update(checksum="0" * 32), "other checksum of files"),
     ],

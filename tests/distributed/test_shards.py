@@ -13,11 +13,21 @@ import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharded import SHARDS, answer, answers, families, local_index, same_secret
+from sharded import (
+    SHARDS,
+    answer,
+    answers,
+    families,
+    local_index,
+    same_secret,
+    similar_answers,
+    sketched,
+)
 
 import simindex
 from simindex.arrays import U64
 from simindex.distributed import Shard, Shards, read_map
+from simindex.distributed.plan import By
 from simindex.errors import (
     CorruptFile,
     IndexExists,
@@ -29,8 +39,9 @@ from simindex.errors import (
     StorageFull,
 )
 from simindex.pairs.deduplication import Nearness, greedy
+from simindex.planning.similarity import similar as planning_similar
 
-BY = ("rows", "prefix")
+BY = ("rows", "prefix", "ones")
 
 
 def local_losers(fingerprints: U64, h: int) -> list[list[int]]:
@@ -207,7 +218,82 @@ def test_a_collection_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_query_asks_only_shards_with_a_near_prefix(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shards", SHARDS)
+@pytest.mark.parametrize("width", [0, 4])
+def test_a_similarity_is_answered_as_by_one_index(
+    tmp_path: Path, shards: int, width: int
+) -> None:
+    """With sketches and without; by ranges of ones too, which a radius of 12 hardly divides."""
+    batch = sketched(21, 240, width or 4)
+    if not width:
+        batch = simindex.Batch(batch.rows)
+    options = simindex.IndexOptions(sketch_bits=64 * width)
+    made = Shards.build(
+        tmp_path / "s", batch, shards, by=BY[shards % 3], options=options
+    )
+    near = {"similarity": 0.9, "recall": 0.8}
+    with local_index(tmp_path / "one", batch) as one:
+        expected = similar_answers(one, batch, near)
+        assert len(expected["pairs"]["a"][2]) > 8 * 40
+        assert similar_answers(made, batch, near) == expected
+        similar = one.clusters(**near).similarity_bits
+        chosen = planning_similar(
+            0.9, h=None, recall=0.8, bits=64, sketch_bits=64 * width
+        )
+    assert similar == (64 * width or 64)
+    losses = greedy(
+        batch.rows, np.arange(len(batch)), np.zeros(len(batch), np.bool_),
+        Nearness(chosen.h, similar=chosen), batch.sketch if width else None,
+    )
+    lost = np.flatnonzero(losses.winner >= 0)
+    found = made.losers(**near)
+    assert [column.tolist() for column in found] == [
+        lost.tolist(), losses.winner[lost].tolist(), losses.distance[lost].tolist()
+    ]
+
+
+def test_what_equal_sketches_keep_is_not_kept_by_equal_rows(tmp_path: Path) -> None:
+    """0 keeps 1 away, and 1 alone is near 2: all sketches are equal, so all are at distance 0."""
+    rows = np.array([0, (1 << 10) - 1, (1 << 20) - 1], np.uint64)
+    batch = simindex.Batch(rows, sketch=np.full((3, 4), 5, np.uint64))
+    options = simindex.IndexOptions(sketch_bits=256)
+    made = Shards.build(tmp_path / "s", batch, 3, options=options)
+    assert [column.tolist() for column in made.losers(similarity=0.9)] == [[1], [0], [0]]
+
+
+def test_a_similarity_is_refused_before_any_task(tmp_path: Path) -> None:
+    batch = sketched(22, 60)
+
+    def none(function: Any, *tasks: Any) -> Iterator[Any]:
+        raise AssertionError(function)
+
+    made = Shards.build(tmp_path / "s", batch, 2, options=simindex.IndexOptions(sketch_bits=256))
+    made._run = none
+    for call in (made.query, lambda _, **near: list(made.pairs(**near))):
+        made._run = map if call != made.query else none
+        with pytest.raises(InvalidOption, match=r"similarity=1\.5"):
+            call(batch, similarity=1.5)
+        with pytest.raises(InvalidOption, match="contradict"):
+            call(batch, similarity=0.9, h=3)
+        with pytest.raises(InvalidOption, match="measure='dice'"):
+            call(batch, similarity=0.9, measure="dice")
+        with pytest.raises(InvalidOption, match="measure='jaccard'"):
+            call(batch, measure="jaccard")
+    with pytest.raises(InvalidBatch, match="no sketches"):
+        made.query(simindex.Batch(batch.rows), similarity=0.9)
+    made._run = map
+    recipe, other = simindex.Recipe(), simindex.Recipe(seed=7)
+    options = simindex.IndexOptions(recipe=recipe)
+    texts = ["a text of words", "and another one"]
+    made = Shards.build(tmp_path / "t", recipe.batch(texts), 2, options=options)
+    made._run = none
+    with pytest.raises(RecipeMismatch):
+        made.query(other.batch(texts), h=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["prefix", "ones"])
+def test_a_query_asks_only_shards_with_a_near_region(tmp_path: Path, by: By) -> None:
     fingerprints = families(15, 400)
     asked: list[int] = []
 
@@ -216,10 +302,10 @@ def test_a_query_asks_only_shards_with_a_near_prefix(tmp_path: Path) -> None:
         asked.append(len(listed))
         return (function(*task) for task in listed)
 
-    made = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 16, by="prefix", run=run)
+    made = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 16, by=by, run=run)
     asked.clear()
     made.query(fingerprints[:1], h=1)
-    assert asked[0] <= 5  # of 16 prefixes of 4 bits, 1 and 4 are within 1
+    assert asked[0] <= 5  # of 16 prefixes of 4 bits, 1 and 4 are within 1; of ranges 3 of ones
     asked.clear()
     list(made.pairs(h=1))
     assert asked[-1] < 16 * 17 // 2

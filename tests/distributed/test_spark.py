@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,9 @@ def test_answers_are_those_of_one_index(spark: Any, tmp_path: Path, shards: int)
         told = zip(*(found[name].to_pylist() for name in ("query", "id", "distance")), strict=True)
         assert sorted(told) == sorted(named)
         assert len(expected) > 20
+        near = {"similarity": 0.95}
+        found = on_spark.query(spark, tmp_path / "s", queries, **near).toArrow()
+        assert len(found) == len(index.query(queries, **near)) > len(expected)
     lost = on_spark.dedup(spark, tmp_path / "s", h=3).toArrow()
     truth = simindex.distributed.Shards(tmp_path / "s").losers(h=3)
     assert lost["id"].to_pylist() == truth.id.view(np.int64).tolist()
@@ -260,6 +264,33 @@ def test_a_run_that_failed_is_completed_by_the_next(
         on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
 
 
+def test_a_shard_of_another_recipe_is_refused_before_any_job(spark: Any, tmp_path: Path) -> None:
+    """The map says that both shards have one recipe, and one of them has another."""
+    from simindex.distributed import spark as on_spark
+
+    texts = [f"a text of some words and number {number}" for number in range(6)]
+    made = {}
+    for seed in (5, 6):
+        recipe = simindex.Recipe(seed=seed)
+        batch = recipe.batch(texts, ids=np.arange(6, dtype=np.uint64) + 10 * seed)
+        made[seed] = Shards.build(tmp_path / str(seed), batch, 1).shard_map.shards[0]
+    name = made[6].name.replace("00000-", "00001-")
+    path = tmp_path / "5" / "shards" / name
+    shutil.copytree(made[6].path, path)
+    lying = replace(made[6], number=1, path=str(path), facts=made[5].facts)
+    write_map(of_shards(tmp_path / "5", (made[5], lying), h=3, generation=2))
+    tracker = spark.sparkContext.statusTracker()
+    before = len(tracker.getJobIdsForGroup(None))
+    for call in (
+        lambda: on_spark.query(spark, tmp_path / "5", simindex.Recipe(seed=5).batch(texts)),
+        lambda: on_spark.dedup(spark, tmp_path / "5"),
+    ):
+        with pytest.raises(RecipeMismatch, match=rf"shard 1 \(.*{name}\) has recipe") as raised:
+            call()
+        assert raised.value.data["shard"] == 1
+    assert len(tracker.getJobIdsForGroup(None)) == before
+
+
 def test_what_is_wrong_is_said_before_anything_runs(spark: Any, tmp_path: Path) -> None:
     from simindex.distributed import spark as on_spark
 
@@ -302,6 +333,8 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: Any, tmp_path: Path) 
     refused(IndexNotFound, "shard 0")
     shutil.copytree(foreign, first.path)
     refused(CorruptFile, "shard 0")
+    with pytest.raises(RecipeMismatch):
+        on_spark.query(spark, tmp_path / "t", simindex.Recipe(seed=6).batch(["a text of words"]))
     of_two = (Shards(tmp_path / "t").shard_map.shards[0], second)
     with pytest.raises((RecipeMismatch, InvalidOption), match="shard 1"):
         of_shards(tmp_path / "s", of_two, h=3)

@@ -54,6 +54,7 @@ def test_every_state_after_a_power_cut_holds_what_was_promised(
     """
     tried = [w for w in workloads.short() if len(w.operations) < 2 and w.base != "keyed"]
     tried += [Workload("keyed", ("seal",)), *(Workload("index", pair) for pair in PAIRS)]
+    tried.append(Workload("aged", ("expire", "compact")))
     tried.append(workloads.threaded(SEED, 8))
     began = time.monotonic()
     total = Verdict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ def test_the_caller_may_name_the_width(tmp_path: Path) -> None:
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_a_key_that_the_shell_prints_reads_back(key: str) -> None:
-    assert unescaped(cell(key)) == key
+    written = cell(key)
+    assert unescaped(written) == key
+    assert not any(unicodedata.category(one) == "Cc" for one in written)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from web_records import answer, record
 
 from simindex.errors import InvalidInput
 from simindex.inputs import Document, Intake, ReadOptions, extraction, read
-from simindex.inputs.document import Later
+from simindex.inputs.documents import Later
 from simindex.inputs.extraction import Extraction, in_turn
 from simindex.inputs.markup import MAX_ATTRIBUTES
 

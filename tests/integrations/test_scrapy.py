@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.errors import MissingExtra
+from simindex.errors import InvalidOption, MissingExtra
 from simindex.index import ages
 
 PIPELINE = {"simindex.integrations.scrapy.NearDuplicatePipeline": 300}
@@ -157,19 +157,32 @@ def test_items_of_other_kinds_pass(crawler: Any, site: Any) -> None:
     ("setting", "value", "said"),
     [
         ("SIMINDEX_PATH", "", "the setting SIMINDEX_PATH is ''.*give a path"),
-        ("SIMINDEX_ITEM_ACTION", "mark", "SIMINDEX_ITEM_ACTION is 'mark'.*give drop or tag"),
         ("SIMINDEX_DISTANCE", "three", "SIMINDEX_DISTANCE is 'three'.*give a number of bits"),
         ("SIMINDEX_COMMIT_S", "-1", "SIMINDEX_COMMIT_S is '-1'.*give a number of seconds"),
         ("SIMINDEX_RECIPE", '{"bits": 63}', "bits"),
     ],
 )
 @pytest.mark.slow
-def test_a_wrong_setting_ends_the_crawl_before_it_begins(
-    crawler: Any, site: Any, setting: str, value: str, said: str
+def test_a_wrong_setting_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str, said: str
 ) -> None:
-    done = crawler.run(**{**SETTINGS, setting: value})
-    assert "InvalidOption" in done.log
-    assert re.search(said, done.log)
+    pytest.importorskip("scrapy", reason="scrapy is not installed")
+    from scrapy.utils.test import get_crawler
+
+    from simindex.integrations.scrapy import NearDuplicatePipeline
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidOption, match=said):
+        NearDuplicatePipeline.from_crawler(
+            get_crawler(None, {"SIMINDEX_PATH": "pages.sim", setting: value})
+        ).open_spider()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_wrong_setting_ends_the_crawl_before_it_begins(crawler: Any, site: Any) -> None:
+    done = crawler.run(**{**SETTINGS, "SIMINDEX_ITEM_ACTION": "mark"})
+    assert re.search("InvalidOption.*SIMINDEX_ITEM_ACTION is 'mark'.*give drop or tag", done.log)
     assert site.asked == [] and done.items == []
     assert not (crawler.folder / "pages.sim").exists()
 

@@ -63,6 +63,22 @@ def test_backup_reports_new_and_later_backups(tmp_path: Path) -> None:
     assert all(one["unit"] == "s" and 0 < one["median"] < 60 for one in measured)
 
 
+def test_window_keeps_its_rows_and_its_disk_without_a_compact(tmp_path: Path) -> None:
+    _, measured = bench("expire", "--rows", "12000", into=tmp_path / "a.json")
+    named = {one["workload"].removeprefix("expire: "): one for one in measured}
+    assert len(named["expire"]["rates"]) == 90
+    assert max(named["dead rows, of those alive"]["rates"]) < 100
+    assert "compacted 1 segments, 0 dead rows" in named["disk"]["notes"]
+
+
+@pytest.mark.slow
+def test_stream_reports_memory_of_each_tenth(tmp_path: Path) -> None:
+    _, (memory,) = bench("stream", "--rows", "14000", into=tmp_path / "a.json")
+    assert len(memory["rates"]) == 10
+    assert 10 < max(memory["rates"]) < 1000
+    assert "0.0 GB in" in memory["notes"]
+
+
 def test_online_psm_reports_rate_recall_and_flips(tmp_path: Path) -> None:
     printed, (ours,) = bench(
         "online-psm", "--rows", "30000", "--queries", "4000", into=tmp_path / "a.json"
@@ -801,3 +817,18 @@ def test_gate_reports_precision_and_recall(tmp_path: Path) -> None:
     assert one["recall"] >= 0.95
     assert "300 documents of 300 words; 30 copies with 5%" in one["notes"]
     assert float(re.findall(r"precision ([\d.]+)", one["notes"])[0]) >= 0.95
+
+
+def test_stars_by_similarity_are_compared_with_true_cosines(tmp_path: Path) -> None:
+    _, (one,) = bench("chains-similarity", "--rows", "6400", "--repeat", "1",
+                      into=tmp_path / "a.json")
+    assert one["rows"] == 6400 and one["median"] > 0
+    stated, below, true, kept = (
+        re.findall(pattern, one["notes"])[0] for pattern in (
+            r"stated similarity ([\d.]+) or more", r"or more, ([\d,]+) of them",
+            r"true cosine ([\d.]+) or more", r"([\d,]+) documents kept",
+        )
+    )
+    assert float(stated) >= 0.9 and below == "0"
+    assert 0.78 < float(true) < 0.9
+    assert 6400 // 16 < int(kept.replace(",", "")) < 6400

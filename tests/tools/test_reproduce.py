@@ -504,3 +504,20 @@ def test_misses_are_those_of_an_index_that_is_asked() -> None:
     of_none, _, pairs = measured(texts, recipe, replace(own, h=0))
     of_all, strangers, _ = measured(texts, recipe, replace(own, h=64))
     assert pairs > 100 and of_none > 0 and (of_all, strangers) == (0, 0)
+
+
+@NEEDS_SCIPY
+def test_dropped_documents_are_held_against_cosines_of_kept_ones() -> None:
+    """Four documents: the second is the first again, and the third between the others."""
+    from reproduce.verified import judged, weighted
+
+    from simindex import Recipe
+
+    texts = ["a b c d e f g h i j", "a b c d e f g h i j", "a b c d e f g h i x", "q r s t u v"]
+    rows = weighted(texts, Recipe(ngram=1, weighting="tf"))
+    summary: dict[str, int] = {}
+    assert judged({1: 0, 2: 0}, rows, summary).cells()[:3] == ["2", "1.000", "1.000"]
+    assert judged({1: 0, 3: 0}, rows, summary).cells()[:3] == ["2", "0.500", "0.500"]
+    assert judged({3: 2}, rows, {**summary, "verified": 7, "overruled": 2}).cells() == [
+        "3", "0.000", "0.000", "7 (2)",
+    ]

@@ -13,9 +13,13 @@ from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from simindex import Batch
 from simindex.arrays import U64
+from simindex.distributed.plan import By
 from simindex.distributed.shardmap import MAP
 
 H = 3
+
+BY: By = "ones"
+"""A query asks a shard only if its number of ones is near enough."""
 
 STORE_BYTES = 1 << 30
 """Of the object store: a batch of a million, and its answers, many times."""
@@ -43,7 +47,7 @@ def shards(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measur
                 root = directory / f"{count}.shards"
                 if not (root / MAP).exists():
                     say(f"building {count} of {options.rows:,} rows")
-                    on_ray.build(root, Batch(rows), count)
+                    on_ray.build(root, Batch(rows), count, by=BY)
                 held[count] = on_ray.connect(root)
             answers = {count: one.query(queries, h=H, threads=1) for count, one in held.items()}
             for name in ("query", "id", "distance"):

@@ -26,8 +26,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,7 @@ import simindex
 from reliability.report import Outcome, Pace
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption, SimindexError
+from simindex.storage.tables import times
 from simindex.storage.tables.keys import key_hash
 
 U64 = NDArray[np.uint64]
@@ -66,31 +69,75 @@ EXACT_H = 2
 """Within which every design above is exact."""
 
 
+Row = tuple[tuple[int, ...], Any, int | None]
+"""A fingerprint, a name, and when the row came; None while it waits for a change to come with."""
+
+BEGAN = 1000
+"""The time of day when a walk begins, in seconds."""
+
+
 class Rows:
     """What an index holds: rows with their names, and the steps since the last commit."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[tuple[int, ...], Any]] = []
-        self.appended: list[tuple[tuple[int, ...], Any]] = []
+        self.rows: list[Row] = []
+        self.appended: list[Row] = []
         self.deleted: set[Any] = set()
+        self.latest = self.expired = 0
+        """The last time that a row was given, and the time before which rows are gone."""
+        self._committed = 0, 0
 
-    def append(self, values: U64, names: list[Any]) -> None:
-        """Buffers rows."""
-        self.appended += list(zip(map(tuple, values.tolist()), names, strict=True))
+    def append(self, values: U64, names: list[Any], now: int | None) -> None:
+        """Buffers rows that come now; without a time, with the next change."""
+        came = None
+        if now is not None:
+            self.hand_over(now)
+            came = self.latest = max(self.latest, self.expired, now)
+        self.appended += [
+            (tuple(row), name, came) for row, name in zip(values.tolist(), names, strict=True)
+        ]
 
-    def delete(self, names: list[Any]) -> None:
+    def hand_over(self, now: int) -> None:
+        """A change comes: so do the rows that wait for one."""
+        if any(row[2] is None for row in self.appended):
+            self.latest = max(self.latest, self.expired, now)
+        self.appended = [
+            (values, name, self.latest if came is None else came)
+            for values, name, came in self.appended
+        ]
+
+    def delete(self, names: list[Any], now: int) -> None:
         """Buffers deletions of what is here by now."""
+        self.hand_over(now)
         self.deleted.update(names)
         self.appended = [row for row in self.appended if row[1] not in names]
 
-    def commit(self) -> None:
+    def expire(self, before: int, now: int) -> int:
+        """Rows that came before go; how many of those that nothing had deleted."""
+        self.hand_over(now)
+        here = [row for row in self.rows if row[1] not in self.deleted] + self.appended
+        gone = sum(self._stays(row) and (row[2] or 0) < before for row in here)
+        if gone:
+            self.expired = max(self.expired, before)
+            self.appended = [row for row in self.appended if self._stays(row)]
+        return gone
+
+    def _stays(self, row: Row) -> bool:
+        return (row[2] or 0) >= self.expired
+
+    def commit(self, now: int) -> None:
         """Deletions take effect, then appends."""
-        self.rows = [row for row in self.rows if row[1] not in self.deleted] + self.appended
+        self.hand_over(now)
+        self.rows = [
+            row for row in self.rows if row[1] not in self.deleted and self._stays(row)
+        ] + self.appended
+        self._committed = self.latest, self.expired
         self.discard()
 
     def discard(self) -> None:
         """Forgets what is buffered."""
         self.appended, self.deleted = [], set()
+        self.latest, self.expired = self._committed
 
     def copy(self) -> Rows:
         """What is committed."""
@@ -98,7 +145,7 @@ class Rows:
         other.rows = list(self.rows)
         return other
 
-    def apart(self, queries: U64, rows: list[tuple[tuple[int, ...], Any]] | None = None) -> Any:
+    def apart(self, queries: U64, rows: list[Row] | None = None) -> Any:
         """Distances of all queries to all rows, int64 (m, n)."""
         given = self.rows if rows is None else rows
         words = queries.shape[1]
@@ -112,7 +159,7 @@ class Rows:
 
     def contents(self) -> list[tuple[tuple[int, ...], Any]]:
         """All rows, sorted."""
-        return sorted(self.rows)
+        return sorted(row[:2] for row in self.rows)
 
 
 class Walk:
@@ -128,8 +175,9 @@ class Walk:
         self.options = IndexOptions(
             bits=self.bits, structures=self.designs, batch_rows=rng.choice([16, 64]),
             min_merge=rng.choice([0, 2, 3]), keys=self.kind, reservoir_rows=32,
-            key_secret=SECRET if self.kind else None,
+            key_secret=SECRET if self.kind else None, times=rng.random() < 0.7,
         )
+        self.now = BEGAN
         state = np.random.default_rng(rng.randrange(1 << 32))
         self.templates = state.integers(0, 1 << 64, (5, self.bits // 64), dtype=np.uint64)
         self.model = Rows()
@@ -220,40 +268,57 @@ class Walk:
         batch, values, names = self.batch(self.rng.choice([3, 40]))
         ids = self.writer.append(batch)
         assert ids.tolist() == [self.number(name) for name in names]
-        self.model.append(values, names)
+        self.model.append(values, names, self.now)
 
     def replace(self) -> None:
         """Deletes names and appends them anew."""
         batch, values, names = self.batch(12)
         self.writer.replace(batch)
-        self.model.delete(names)
-        self.model.append(values, names)
+        self.model.delete(names, self.now)
+        self.model.append(values, names, self.now)
 
     def delete(self) -> None:
         """Buffers deletions, also of names that are not there."""
         names = self.names(self.rng.randrange(6))
         self.writer.delete(**self.named(names))
-        self.model.delete(names)
+        self.model.delete(names, self.now)
+
+    def expire(self) -> None:
+        """Rows that came before some time go; the clock went on since, or back."""
+        self.now += self.rng.choice([-2, 0, 1, 1, 2, 5])
+        age = self.rng.randrange(9)
+        given: Any = age
+        if self.rng.random() < 0.5:
+            given = datetime.fromtimestamp(self.now - age, UTC)
+        if self.options.times:
+            gone = self.model.expire(self.now - age, self.now)
+            assert self.writer.expire(older_than=given) == gone
+            return
+        try:
+            self.writer.expire(older_than=given)
+        except InvalidOption:
+            return
+        raise AssertionError("rows of an index without times have expired")
 
     def commit(self) -> None:
         """Commits."""
         self.writer.commit()
-        self.model.commit()
+        self.model.commit(self.now)
 
     def ingest(self) -> None:
         """Rows match what is stored and the rows before them; then all of them are in."""
         batch, values, names = self.batch(10)
         first, h = self.rng.random() < 0.3, self.rng.randrange(4)
         found = self.found(self.writer.ingest(batch, h=h, first=first))
-        self.model.commit()
+        self.model.commit(self.now)
         expected = self.model.matches(values, h)
-        apart = self.model.apart(values, [(tuple(row), None) for row in values.tolist()])
+        apart = self.model.apart(values, [(tuple(row), None, None) for row in values.tolist()])
         expected |= {
             (int(i), int(apart[i, j]), names[j]) for i, j in np.argwhere(apart <= h) if j < i
         }
         self.judge(found, expected, first)
-        self.model.append(values, names)
-        self.model.commit()
+        self.model.append(values, names, self.now)
+        self.model.commit(self.now)
 
     @staticmethod
     def judge(
@@ -272,7 +337,7 @@ class Walk:
         h, before = self.rng.randrange(4), self.writer.generation
         match = self.writer.seen_or_add(Batch(value, **self.named([name])), h=h, commit_s=None)
         if self.writer.generation != before:
-            self.model.commit()
+            self.model.commit(self.now)
         rows = [*self.model.rows, *self.model.appended]
         near = [
             (int(distance), row[1])
@@ -281,7 +346,7 @@ class Walk:
         ]
         if match is None:
             assert not near
-            self.model.append(value, [name])
+            self.model.append(value, [name], None)
         else:
             got = (match.distance, match.key if self.kind else match.id)
             assert got in near
@@ -290,7 +355,7 @@ class Walk:
     def compact(self) -> None:
         """Nothing changes but the files."""
         self.writer.commit()
-        self.model.commit()
+        self.model.commit(self.now)
         kind = self.rng.randrange(3)
         if kind == 2:
             self.designs = self.rng.choice(WIDTHS[self.bits])
@@ -353,7 +418,7 @@ class Walk:
                 warnings.simplefilter("ignore", ResourceWarning)
                 del self.writer
                 gc.collect()
-        self.model.commit()
+        self.model.commit(self.now)
         self.writer = simindex.open(self.path, "w")
         self.check_files()
 
@@ -363,7 +428,7 @@ class Walk:
             self.writer.discard()
             self.model.discard()
         self.writer.close()
-        self.model.commit()
+        self.model.commit(self.now)
 
     def close_all(self) -> None:
         """With all handles, descriptors and maps are given back."""
@@ -412,12 +477,12 @@ class Walk:
                 os._exit(0)
 
         assert forked(child) == 0
-        self.model.delete(gone)
-        self.model.append(values, names)
-        self.model.commit()
+        self.model.delete(gone, self.now)
+        self.model.append(values, names, self.now)
+        self.model.commit(self.now)
         if late:
-            self.model.append(more_values, more_names)
-            self.model.commit()
+            self.model.append(more_values, more_names, self.now)
+            self.model.commit(self.now)
         self.writer = simindex.open(self.path, "w")
         self.check_files()
         assert self.contents(self.writer) == self.model.contents()
@@ -582,7 +647,7 @@ class Walk:
     # walking --------------------------------------------------------------------------------------
 
     ODDS: tuple[tuple[str, int], ...] = (
-        ("append", 14), ("replace", 4), ("delete", 6), ("commit", 14), ("ingest", 5),
+        ("append", 14), ("replace", 4), ("delete", 6), ("expire", 6), ("commit", 14), ("ingest", 5),
         ("seen_or_add", 6), ("compact", 3), ("pin", 3), ("look_back", 2), ("refresh", 3),
         ("open_reader", 2), ("reopen", 3), ("close_all", 1), ("crash", 2), ("damage", 2),
         ("query", 24), ("top", 8), ("pairs", 3), ("clusters", 1), ("everything", 2),
@@ -642,8 +707,9 @@ def walk(rng: random.Random, steps: int, parent: Path | None = None) -> Counter[
     directory = Path(tempfile.mkdtemp(prefix="simindex-model-", dir=parent))
     one = Walk(rng, directory)
     try:
-        for _ in range(steps):
-            one.step()
+        with mock.patch.object(times, "clock", lambda: float(one.now)):
+            for _ in range(steps):
+                one.step()
     except (AssertionError, SimindexError) as error:
         tail = ", ".join(one.steps[-40:])
         raise AssertionError(f"{error!r} after {len(one.steps)} steps: {tail}") from error

@@ -14,8 +14,10 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 from threading import Thread
@@ -33,6 +35,7 @@ from simindex.planning import measurement
 from simindex.planning.machine import Machine
 from simindex.storage.catalog.records import page_count
 from simindex.storage.files.locks import unlock
+from simindex.storage.tables import times
 from simindex.writing import merges, releasing, writer
 
 Row = tuple[str, bytes]
@@ -50,6 +53,7 @@ KEYED = IndexOptions(
     bits=128, sketch_bits=192, keys="str", batch_rows=16, min_merge=2, reservoir_rows=4,
     structures=("psm", "bphs:G=2,g=1", "issl:w=8"),
 )
+AGED = changed(PLAIN, times=True)
 OTHER_STRUCTURES = ("psm", "bphs:G=2,g=1,r=1")
 
 
@@ -95,6 +99,9 @@ class Work:
     index: Any = None
     number: int = 0
     """Of rows appended so far; no two have the same."""
+    now: int = 1000
+    """The clock, in seconds; it goes on with each batch."""
+    came: dict[Row, int] = field(default_factory=dict)
 
     @property
     def rows(self) -> Rows:
@@ -105,6 +112,7 @@ class Work:
         """New rows; the first of them has the name of the oldest row that is there."""
         numbers = np.arange(self.number, self.number + count, dtype=np.uint64)
         self.number += count
+        self.now += 1
         values = (numbers * np.uint64(0x9E3779B97F4A7C15)).repeat(self.options.words)
         fingerprints = values.reshape(count, -1)
         weights = np.ones((count, self.options.bits), np.float32)
@@ -128,7 +136,9 @@ class Work:
     def adding(self, batch: Batch, *, without: Sequence[str] = ()) -> Rows:
         """The rows there will be."""
         rows = [row for row in self.rows if row[0] not in without]
-        return tuple(sorted(rows + named_rows(batch)))
+        fresh = named_rows(batch)
+        self.came.update(dict.fromkeys(fresh, self.now))
+        return tuple(sorted(rows + fresh))
 
     def open(self) -> None:
         """Opens the index for writing, as the next process would."""
@@ -199,6 +209,17 @@ def delete(work: Work) -> None:
     named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
     with work.step(tuple(row for row in work.rows if row[0] not in names)):
         work.index.delete(**named)
+        work.index.commit()
+
+
+def expire(work: Work) -> None:
+    """The rows that came before half of the rows did; some of them wait for the commit."""
+    fresh = work.batch(2)
+    after = work.adding(fresh)
+    before = sorted(work.came[row] for row in after)[len(after) // 2]
+    with work.step(tuple(row for row in after if work.came[row] >= before)):
+        work.index.append(fresh)
+        work.index.expire(older_than=datetime.fromtimestamp(before, UTC))
         work.index.commit()
 
 
@@ -279,13 +300,16 @@ OPERATIONS: dict[str, Operation] = {
     )
 }
 
+AGING: dict[str, Operation] = {**OPERATIONS, "expire": expire}
+"""Those of an index that stores when rows came."""
+
 POPULATED = (found, delete, append)
 """What the bases are made by: a segment, rows that are deleted in it, and one that is pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A base and the operations on it; all names are of `BASES` and `OPERATIONS`."""
+    """A base and the operations on it; all names are of `BASES` and `AGING`."""
 
     base: str
     operations: tuple[str, ...]
@@ -329,6 +353,7 @@ BASES: dict[str, tuple[IndexOptions, tuple[Operation, ...], Damage | None]] = {
     "nothing": (PLAIN, (), None),
     "index": (PLAIN, POPULATED, None),
     "keyed": (KEYED, POPULATED, None),
+    "aged": (AGED, POPULATED, None),
     "no-catalog": (PLAIN, POPULATED, lose_catalog),
     "spoilt-catalog": (PLAIN, POPULATED, spoil_catalog),
     "no-format": (PLAIN, POPULATED, lose_format),
@@ -344,6 +369,9 @@ def short() -> list[Workload]:
     made += [Workload("keyed", (name,)) for name in OPERATIONS]
     made += [Workload("index", (name,)) for name in OPERATIONS]
     made += [Workload("index", (one, two)) for one in OPERATIONS for two in OPERATIONS]
+    made.append(Workload("aged", ("expire",)))
+    made += [Workload("aged", ("expire", name)) for name in AGING]
+    made += [Workload("aged", (name, "expire")) for name in OPERATIONS]
     for base, (_, _, damage) in BASES.items():
         if damage is not None:
             made.append(Workload(base, ("repair",)))
@@ -354,19 +382,20 @@ def short() -> list[Workload]:
 def long(seed: int, count: int = 200) -> Workload:
     """A script of many operations, appends most often."""
     chance = random.Random(seed)
-    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "ingest": 3, "recreate": 0,
-               "repair": 0}
-    names = list(OPERATIONS)
+    weights = {"append": 6, "seal": 6, "spill": 2, "delete": 3, "expire": 2, "ingest": 3,
+               "recreate": 0, "repair": 0}
+    names = list(AGING)
     drawn = chance.choices(names, [weights.get(name, 1) for name in names], k=count)
-    return Workload("nothing", tuple(drawn))
+    return Workload("aged", tuple(drawn))
 
 
 def threaded(seed: int, count: int) -> Workload:
     """A script in which merges run during commits."""
     chance = random.Random(seed)
-    names = ["append", "seal", "spill", "delete", "ingest", "merge", "compact", "restructure"]
-    drawn = chance.choices(names, [3, 6, 3, 3, 1, 1, 1, 1], k=count)
-    return Workload("index", tuple(drawn), threads=True)
+    names = ["append", "seal", "spill", "delete", "expire", "ingest", "merge", "compact",
+             "restructure"]
+    drawn = chance.choices(names, [3, 6, 3, 3, 1, 1, 1, 1, 1], k=count)
+    return Workload("aged", tuple(drawn), threads=True)
 
 
 def run(
@@ -378,8 +407,9 @@ def run(
     """
     options, before, damage = BASES[workload.base]
     path = root / "index"
-    with deterministic(seed, threads=workload.threads):
+    with deterministic(seed, threads=workload.threads), ExitStack() as stack:
         work = Work(path, options, Recorder(root), [None])
+        stack.enter_context(mock.patch.object(times, "clock", lambda: float(work.now)))
         if workload.base != "nothing":
             create(work)
             for operation in before:
@@ -397,7 +427,7 @@ def run(
                 work.open()
                 work.recorder.acknowledge(0, work.index.generation)
             for name in workload.operations:
-                OPERATIONS[name](work)
+                AGING[name](work)
             work.close()
     return work.recorder, work.states
 

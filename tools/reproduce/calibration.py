@@ -24,9 +24,9 @@ import simindex
 from simindex.advising.calibrating import calibrate
 from simindex.advising.judging import EQUAL
 from simindex.advising.standing import between
-from simindex.advising.vectors import vectors_of
 from simindex.bits.similarity import threshold
 from simindex.inputs import ReadOptions, read
+from simindex.simhash.vectors import vectors_of
 
 WIDE, CERTAIN = 2048, 0.12
 """Pairs whose exact cosine is computed: those of the similarity less this, by a wide sketch."""

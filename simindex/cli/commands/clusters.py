@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,12 +35,20 @@ from simindex.cli.dedup.certificates import (
 )
 from simindex.cli.dedup.keeping import (
     REPRESENTATIVE,
+    best_first,
     by_rank,
     kept_option,
-    ranks_of,
+    ranks_by,
     representatives,
+    require_ranks,
 )
 from simindex.cli.dedup.ranks import WRITTEN, Keep
+from simindex.cli.dedup.verifying import (
+    LookedFor,
+    require_verifiable,
+    said_of,
+    verify_option,
+)
 from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
@@ -54,11 +63,11 @@ from simindex.cli.similarity import (
 )
 from simindex.cli.suggested import suggested
 from simindex.errors import InvalidOption
-from simindex.inputs import Document, require_inputs
+from simindex.inputs import require_inputs
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:
-    from simindex.arrays import I64, U64
+    from simindex.arrays import I64
     from simindex.records.clusters import Clusters
 
 
@@ -110,6 +119,8 @@ def mode_options(command: Any) -> Any:
     "--similarity the estimated similarity: JSON lines, or a table if FILE ends with .csv or "
     ".parquet.",
 )
+@verify_option
+@click.option("--temp-dir", type=NamedPath(), help="With --verify-text, folder for the texts.")
 @memory_limit_option
 @threads_option
 @input_options
@@ -118,7 +129,8 @@ def mode_options(command: Any) -> Any:
 def clusters(
     index_path: str, inputs: tuple[str, ...], h: int | None, similarity: float | None,
     measure: str, recall: float, mode: str, singletons: bool, keep: Keep | None, listed: str | None,
-    date_field: str | None, certified: str | None, memory_limit: int | None, threads: int | None,
+    date_field: str | None, certified: str | None, verify_text: bool, temp_dir: str | None,
+    memory_limit: int | None, threads: int | None,
     reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
@@ -129,11 +141,15 @@ def clusters(
     with --similarity, the estimated similarity. The name of a cluster is that of its document with
     the smallest id.
 
-    INPUTs are those from which INDEX was built. Only --keep needs them.
+    INPUTs are those from which INDEX was built. Only --keep and --verify-text need them.
     """
     import numpy as np
 
-    keep = _checked_keep(keep, listed, date_field, certified, inputs)
+    keep = _checked_keep(keep, listed, date_field, certified, () if verify_text else inputs)
+    if verify_text:
+        require_verifiable(similarity, mode, inputs)
+    elif temp_dir is not None:
+        raise click.UsageError("--temp-dir goes with --verify-text")
     if certified is not None and mode != "star":
         raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
@@ -143,32 +159,39 @@ def clusters(
     require_apart("--certificates", certified, inputs, index_path)
     row = certificate_format(certified)
     started = time.perf_counter()
-    with simindex.open(index_path, "r") as index:
+    with simindex.open(index_path, "r") as index, ExitStack() as opened:
         if similarity is None:
             h = index.h if h is None else h
         if keep is not None:
-            _require_ranks(keep, inputs, bool(index.options.keys))
+            require_ranks(keep, inputs, bool(index.options.keys))
         keys = index.options.keys
-        schema = _schema_of_verdicts(keys) if keep else schema_of_clusters(keys, similarity)
-        proof = schema_of_certificates(keys, similarity)
+        looked_for = None
+        if verify_text:
+            looked_for = _looked_for(
+                index, index_path, reading, inputs, temp_dir, opened, quiet=quiet
+            )
+        schema = _schema_of_verdicts(keys) if keep else schema_of_clusters(
+            keys, similarity, verified=verify_text
+        )
+        proof = schema_of_certificates(keys, similarity, verified=verify_text)
         with results.opened(schema) as write, certificates(certified, row, proof) as certify:
             choose = None
             if keep is not None:
                 reading = reading.of_all_fields().named_for(index)
-                if not quiet:
+                if not (quiet or verify_text):
                     reading.say_names(inputs, index_path)
                 intake = reading.intake()
                 documents = as_stored(index, reading.documents(inputs, intake)) if inputs else None
-                choose = partial(_kept, keep=keep, documents=documents, quiet=quiet)
+                choose = partial(ranks_by, keep=keep, documents=documents, quiet=quiet)
             prefer = None
             if choose is not None and keep is not None and keep.policy != REPRESENTATIVE:
-                prefer = partial(_best_first, choose)
+                prefer = partial(best_first, choose)
             with Progress("pairing", "row", quiet=quiet) as progress:
                 found = index.clusters(
                     h=h, similarity=similarity, measure=measure, recall=recall, mode=mode,
                     singletons=singletons, memory_limit=memory_limit, threads=threads,
                     progress=progress.tell,
-                    prefer=prefer if mode == "star" else None,
+                    prefer=prefer if mode == "star" else None, texts=looked_for,
                 )
             rows = len(index)
             if choose is None:
@@ -193,8 +216,32 @@ def clusters(
         say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
             f"drop {dropped:,}")
     if not quiet:
+        if found.verification is not None:
+            for line in said_of(found.verification, looked_for.changed if looked_for else 0):
+                say(line)
         near = within(h, similarity)
         say(f"{told_of(found, near)}, in {duration(time.perf_counter() - started)}")
+
+
+def _looked_for(
+    index: simindex.Index, index_path: str, reading: Reading, inputs: tuple[str, ...],
+    temp_dir: str | None, opened: ExitStack, *, quiet: bool,
+) -> LookedFor:
+    """What reads texts again; its file goes when `opened` ends."""
+    from simindex.cli.dedup.place import temporary_folder
+    from simindex.cli.dedup.texts import KeptTexts
+
+    if not index.options.keys:
+        raise InvalidOption(
+            "--verify-text finds documents in the inputs by their keys, and the index has none",
+            remedy="leave out --verify-text", option="verify_text",
+        )
+    reading = reading.named_for(index)
+    if not quiet:
+        reading.say_names(inputs, index_path)
+    texts = KeptTexts(opened.enter_context(temporary_folder(temp_dir)))
+    opened.callback(texts.close)
+    return LookedFor(index, reading, inputs, texts)
 
 
 def told_of(found: Clusters, near: str) -> str:
@@ -221,60 +268,9 @@ def _checked_keep(
         return None
     if date_field is not None and keep.policy != "newest":
         raise click.UsageError("--date-field goes with --keep newest")
-    if inputs and keep.policy == REPRESENTATIVE:
+    if inputs and keep.policy == REPRESENTATIVE:  # with --verify-text they are not given here
         raise click.UsageError("--keep representative needs no INPUT: leave it out")
     return keep if date_field is None else replace(keep, field=date_field)
-
-
-def _require_ranks(keep: Keep, inputs: tuple[str, ...], keyed: bool) -> None:
-    if keep.policy == REPRESENTATIVE or (keep.policy == "first" and not (keyed or inputs)):
-        return
-    if not keyed:
-        raise InvalidOption(
-            f"--keep {keep.policy} finds documents in the inputs by their keys, and the index has "
-            "none", remedy="keep the first, by id, or the representative", option="keep",
-        )
-    if not inputs:
-        what = "the order of documents" if keep.policy == "first" else "texts, dates or fields"
-        raise InvalidOption(
-            f"--keep {keep.policy} needs the inputs that the index was built of, since an index "
-            f"does not store {what}",
-            remedy="name them after the index, or use --keep representative", option="keep",
-        )
-
-
-def _kept(
-    found: Clusters, keep: Keep, documents: Iterator[Document] | None, quiet: bool
-) -> list[Any]:
-    """The rank of each listed document, of which more is better; None is the worst."""
-    if keep.policy == REPRESENTATIVE:
-        return [*(found.id == found.representative).tolist()]
-    if documents is None:
-        return [-number for number in found.id.tolist()]
-    ranks, missing = ranks_of(found, documents, keep)
-    if missing and missing == int((found.size > 1).sum()):
-        raise InvalidOption(
-            "the INPUTs hold none of the documents of the clusters: the index names files by the "
-            "paths that it was built with",
-            remedy="name the inputs as `simindex build` did; `simindex clusters INDEX` shows names",
-            option="keep",
-        )
-    if missing:  # also with --quiet: who drops documents must know
-        say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
-    for line in () if quiet else keep.dates.told(keep.field):
-        say(line)
-    return ranks
-
-
-def _best_first(choose: Callable[[Clusters], list[Any]], found: Clusters) -> U64:
-    """Ids of the documents that have a rank, the best first, of equals the smallest id."""
-    import numpy as np
-
-    ids, ranks = found.id, choose(found)
-    ranked = [row for row, rank in enumerate(ranks) if rank is not None]
-    ranked.sort(key=lambda row: int(ids[row]))
-    ranked.sort(key=lambda row: ranks[row], reverse=True)  # stable
-    return ids[np.array(ranked, np.int64)]
 
 
 def _schema_of_verdicts(keys: Any) -> Schema:
@@ -331,15 +327,18 @@ def _alone(name: Any) -> str:
     return text
 
 
-def schema_of_clusters(keys: Any, similarity: float | None = None) -> Schema:
-    """The columns of clusters of an index with keys of a kind, or without."""
+def schema_of_clusters(
+    keys: Any, similarity: float | None = None, *, verified: bool = False
+) -> Schema:
+    """The columns of clusters of an index with keys of a kind, or without; with `verified` of exact
+    similarities, too."""
     ids: Schema = {
         "id": "uint64", "cluster": "uint64", "representative": "uint64", "distance": "uint16",
         "size": "int64",
     }
     kind = kind_of_keys(keys)
     named: Schema = {"key": kind, "cluster_key": kind, "representative_key": kind} if keys else {}
-    return {**ids, **named, **schema_of_similarity(similarity)}
+    return {**ids, **named, **schema_of_similarity(similarity, verified=verified)}
 
 
 def print_clusters(found: Clusters, write: Write | None) -> None:
@@ -360,7 +359,9 @@ def _columns(some: Clusters) -> dict[str, Any]:
         others = some.cluster_keys(), some.representative_keys()
         columns |= zip(("key", "cluster_key", "representative_key"), (keys, *others), strict=True)
     if some.similarity_bits:
-        columns |= columns_of_similarity(some.distance, some.similarity_bits, some.measure)
+        columns |= columns_of_similarity(
+            some.distance, some.similarity_bits, some.measure, some.exact_similarity
+        )
     return columns
 
 

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from simindex.cli.advised import asked_nearness, calibrated_option, no_advice
 from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.choices import (
@@ -41,13 +42,15 @@ from simindex.cli.choices import (
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
+from simindex.cli.dedup.verifying import Verifying, said_of, summary_of, verify_option
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.short_texts import ShortTexts
-from simindex.cli.similarity import require_one, similarity_option
+from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.cli.suggested import suggested
 from simindex.cli.turn import Turn, wait_option
+from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
 
@@ -72,6 +75,9 @@ SKETCH_BITS = 512
 )
 @distance("the recipe")
 @similarity_option
+@measure_option
+@calibrated_option
+@verify_option
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
     shell_complete=suggested(lambda: WRITTEN),
@@ -119,7 +125,8 @@ SKETCH_BITS = 512
 @output_options
 def dedup(
     inputs: tuple[str, ...], index_path: str | None, h: int | None, similarity: float | None,
-    keep: Keep, date_field: str | None, buffer_documents: int | None, mark: bool, audit: str | None,
+    measure: str, calibrated: bool, verify_text: bool, keep: Keep, date_field: str | None,
+    buffer_documents: int | None, mark: bool, audit: str | None,
     recall: float, temp_dir: str | None, times: bool, recipe_given: dict[str, Any],
     learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
 ) -> None:
@@ -146,6 +153,9 @@ def dedup(
     inputs = inputs or ("-",)
     require_inputs(inputs)
     require_one(h, similarity)
+    _require_nearness(index_path, similarity, measure, recipe_given, calibrated=calibrated)
+    if verify_text:
+        _require_doubt(similarity, keep, calibrated=calibrated)
     require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))
     adding = index_path is not None
     audited = audit_format(audit, adding=adding)
@@ -160,7 +170,7 @@ def dedup(
     for given, option in ((turn.seconds, "--wait"), (times, "--times")):
         if given and index_path is None:
             raise click.UsageError(f"{option} goes with --index")
-    if index_path is not None and temp_dir is not None and not whole:
+    if index_path is not None and temp_dir is not None and not (whole or verify_text):
         raise click.UsageError("nothing is temporary here: leave out --temp-dir")
     if keep.is_by_rank and not (whole or quiet):
         say(
@@ -175,7 +185,7 @@ def dedup(
         recipe_given = {"sketch_bits": SKETCH_BITS, **recipe_given}
     asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn, times)
     with ExitStack() as opened:
-        if index_path is None or whole:
+        if index_path is None or whole or verify_text:
             folder = opened.enter_context(temporary_folder(temp_dir))
         if whole and STDIN in inputs:
             reading = reading.of_copy(copied_stdin(folder))
@@ -186,17 +196,30 @@ def dedup(
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
         rows_before = len(place.index)
-        near = _nearness(place, h, similarity, recall)
+        near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated)
         h = near.h
+        if near.similar is not None:
+            similarity = near.similar.asked or near.similar.similarity
+        verifying = None
+        if verify_text:
+            if near.similar is None:
+                raise InvalidOption(
+                    f"the recommendation of {index_path} is a radius, within which nothing is "
+                    "doubtful", remedy="leave out --verify-text", option="verify_text",
+                )
+            verifying = Verifying.of(near, place.prepared.recipe, folder)
+            opened.callback(verifying.texts.close)
         extent = place.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with place.outcome_told(), shown as progress:
             listing = opened.enter_context(
-                audit_file(audit, audited, adding=adding, similarity=similarity)
+                audit_file(
+                    audit, audited, adding=adding, similarity=similarity, verified=verify_text
+                )
             )
             output = opened.enter_context(whole_writes())
             short = ShortTexts(place.prepared.recipe, h)
-            run = Run(place, near, keep, mark, output, listing, short)
+            run = Run(place, near, keep, mark, output, listing, short, verifying)
             if whole:
                 kept = place.index
                 if place.lasting:
@@ -220,6 +243,7 @@ def dedup(
             **({} if similarity is None else {
                 "similarity": similarity, "compared_bits": near.similarity_bits,
             }),
+            **({} if verifying is None else summary_of(verifying.verifier.told)),
             "without_fingerprint": run.without.number,
             **({"without_date": keep.dates.missing} if keep.policy == "newest" else {}),
             "bad_records": intake.bad_records,
@@ -238,6 +262,8 @@ def dedup(
         for line in keep.dates.told(keep.field):
             say(line)
         for line in run.shared.told():
+            say(line)
+        for line in () if verifying is None else said_of(verifying.verifier.told):
             say(line)
         if index_path is not None and run.without.number:
             say(
@@ -262,16 +288,57 @@ def dedup(
         say(f"{said}, in {duration(seconds)} and {megabytes(process_bytes())} of memory{held}")
 
 
-def _nearness(place: Place, h: int | None, similarity: float | None, recall: float) -> Nearness:
+def _require_nearness(
+    index_path: str | None, similarity: float | None, measure: str, recipe_given: dict[str, Any],
+    *, calibrated: bool,
+) -> None:
+    """Refuses what no index can be asked for, before one is made for it."""
+    from simindex.planning.similarity import require_measure, similar
+
+    there = index_path is not None and Path(index_path).exists()
+    if calibrated and index_path is None:
+        raise click.UsageError("--calibrated goes with --index")
+    if calibrated and not there:
+        raise no_advice(str(index_path))
+    require_measure(measure, similarity, None)
+    if similarity is not None:
+        similar(similarity, h=None, recall=1.0, bits=64, sketch_bits=0, measure=measure)
+    if measure == "jaccard" and not there and recipe_given.get("weighting") != "binary":
+        raise InvalidOption(
+            "--measure jaccard compares sets of features, which weights do not make",
+            remedy="give --weighting binary, such as with --ngram 3", option="measure",
+        )
+
+
+def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) -> None:
+    if similarity is None and not calibrated:
+        raise click.UsageError("--verify-text goes with --similarity")
+    if keep.policy == "none":
+        raise click.UsageError(
+            "--verify-text compares documents with a kept one, and --keep none keeps none of a "
+            "group"
+        )
+
+
+def _nearness(
+    place: Place, h: int | None, similarity: float | None, measure: str, recall: float,
+    *, calibrated: bool,
+) -> Nearness:
     """What near-duplicates are: by the options, else by the recipe."""
     from simindex.pairs.deduplication import Nearness
     from simindex.planning.similarity import similar
 
     recipe = place.prepared.recipe
+    if calibrated:
+        asked = asked_nearness(
+            place.index, str(place.path), h, similarity, measure, recall, calibrated=True
+        ).arguments
+        h, similarity = asked.get("h"), asked.get("similarity")
+        recall = asked.get("recall", 1.0)
     if similarity is None:
         return Nearness(recipe.h if h is None else h, recall)
     found = similar(
         similarity, h=h, recall=recall, bits=recipe.bits,
-        sketch_bits=place.index.options.sketch_bits,
+        sketch_bits=place.index.options.sketch_bits, measure=measure, weighting=recipe.weighting,
     )
     return Nearness(found.h, recall, found)

@@ -30,11 +30,13 @@ from simindex.cli.choices import (
     threads_option,
 )
 from simindex.cli.chunks import (
+    Chunk,
     SkippedReport,
     characters_of,
     chunks,
     places_of_rows,
     read_ahead,
+    texts_of,
 )
 from simindex.cli.console import cell, count, duration, megabytes, say
 from simindex.cli.progress import Progress
@@ -115,7 +117,7 @@ def fingerprint(
     shown = Progress("fingerprinting", quiet=silent, extent=prepared.extent)
     with closing(read), shown as progress:
         for chunk in read:
-            batch = prepared.recipe.batch([document.text for document in chunk], threads=threads)
+            batch = prepared.recipe.batch(texts_of(chunk), threads=threads)
             printer.print(chunk, batch)
             progress.advance(len(chunk), characters_of(chunk))
         sys.stdout.flush()
@@ -155,7 +157,7 @@ class _Printer:
         self.fingerprints = 0
         self.without = SkippedReport()
 
-    def print(self, chunk: list[Document], batch: Any) -> None:
+    def print(self, chunk: Chunk, batch: Any) -> None:
         """What there is to say about a chunk of documents, in their order."""
         from simindex.bits.hamming import to_hex
 

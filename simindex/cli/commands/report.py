@@ -27,6 +27,12 @@ from simindex.cli.choices import (
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
+from simindex.cli.similarity import (
+    measure_option,
+    require_one,
+    share_option,
+    similarity_option,
+)
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 from simindex.inputs.named import expanded
@@ -59,22 +65,28 @@ STDOUT = "-"
     help="Look for no pairs and no clusters, which takes the time and the memory of `clusters`.",
 )
 @distance_option
+@similarity_option
+@measure_option
+@share_option
 @memory_limit_option
 @threads_option
 @input_options
 @output_options
 def report(
     index_path: str, out: str, texts: tuple[str, ...], families: int, members: int, nearness: bool,
-    h: int | None, memory_limit: int | None, threads: int | None, reading: Reading, as_json: bool,
-    quiet: bool,
+    h: int | None, similarity: float | None, measure: str, recall: float, memory_limit: int | None,
+    threads: int | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Write a page about INDEX: what is in it, its clusters, what a search finds and costs.
 
     The page is one HTML file. It loads nothing, and can be read without JavaScript.
     """
     from simindex.cli.surveying import Surveying, texts_of
+    from simindex.planning.similarity import require_measure, similar
     from simindex.reporting.index_page import write_index_page
 
+    require_one(h, similarity)
+    require_measure(measure, similarity, None)
     inputs = expanded(texts)
     require_inputs(inputs, "check the name")
     path = None if out == STDOUT else out
@@ -87,16 +99,27 @@ def report(
                 "--texts finds documents by their keys, and the index has none",
                 remedy="leave out --texts", option="texts",
             )
+        found = None
+        if similarity is not None:
+            own, recipe = index.options, index.recipe
+            found = similar(
+                similarity, measure=measure, recall=recall, h=None, bits=own.bits,
+                sketch_bits=own.sketch_bits,
+                weighting=None if recipe is None else recipe.weighting,
+            )
+            radius = found.h
+        else:
+            radius = index.h if h is None else h
         with Progress("surveying", "row", quiet=quiet) as progress:
             surveying = Surveying(
-                index, index_path, index.h if h is None else h, families, members, memory_limit,
-                threads, progress,
+                index, index_path, radius, families, members, memory_limit, threads, progress,
+                found, recall,
             )
             survey = surveying.survey(nearness=nearness)
             if inputs:
                 progress.then("reading", "document")
-                found = texts_of(survey, index, reading, inputs, intake)
-                survey = replace(survey, texts=found, texts_given=True)
+                read = texts_of(survey, index, reading, inputs, intake)
+                survey = replace(survey, texts=read, texts_given=True)
     if path is None:
         write_index_page(sys.stdout, survey)
     else:

@@ -2,6 +2,7 @@
 
     {"dropped": "b.txt", "kept": "a.txt", "distance": 3}
     {"dropped": "b.txt", "kept": "a.txt", "distance": 41, "similarity": 0.9686, ...}
+    {..., "distance": 70, "similarity": 0.9113, "similarity_error": 0.0, "exact": true}
 
 `dedup` writes more of each, see `listing.py`.
 """
@@ -33,11 +34,14 @@ def certificate_format(path: str | None) -> Format:
     return row
 
 
-def schema_of_certificates(keys: Any, similarity: float | None) -> Schema:
-    """The columns, of an index with keys of a kind, or without."""
+def schema_of_certificates(
+    keys: Any, similarity: float | None, *, verified: bool = False
+) -> Schema:
+    """The columns, of an index with keys of a kind, or without; with `verified` of exact
+    similarities, too."""
     kind = kind_of_keys(keys) if keys else "uint64"
     columns: Schema = {"dropped": kind, "kept": kind, "distance": "uint16"}
-    return {**columns, **schema_of_similarity(similarity)}
+    return {**columns, **schema_of_similarity(similarity, verified=verified)}
 
 
 @contextmanager
@@ -67,5 +71,9 @@ def write_certificates(found: Clusters, write: Write) -> None:
             "distance": distance,
         }
         if some.similarity_bits:
-            columns |= columns_of_similarity(distance, some.similarity_bits, some.measure)
+            exact = some.exact_similarity
+            columns |= columns_of_similarity(
+                distance, some.similarity_bits, some.measure,
+                None if exact is None else exact[dropped],
+            )
         write(columns)

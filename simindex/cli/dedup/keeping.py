@@ -9,16 +9,18 @@ Documents that are in no input come after all others. Of equals the one of the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from simindex.cli.console import count, say
 from simindex.cli.dedup.ranks import Keep, keep_option
+from simindex.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from simindex.arrays import I64
+    from simindex.arrays import I64, U64
     from simindex.inputs import Document
     from simindex.records.clusters import Clusters
 
@@ -87,3 +89,55 @@ def ranks_of(
         if ranks[row] is None or rank > ranks[row]:
             ranks[row] = rank
     return ranks, sum(ranks[row] is None for row in rows.values())
+
+
+def require_ranks(keep: Keep, inputs: tuple[str, ...], keyed: bool) -> None:
+    """Refuses a policy that the index, or the inputs, cannot tell the ranks of."""
+    if keep.policy == REPRESENTATIVE or (keep.policy == "first" and not (keyed or inputs)):
+        return
+    if not keyed:
+        raise InvalidOption(
+            f"--keep {keep.policy} finds documents in the inputs by their keys, and the index has "
+            "none", remedy="keep the first, by id, or the representative", option="keep",
+        )
+    if not inputs:
+        what = "the order of documents" if keep.policy == "first" else "texts, dates or fields"
+        raise InvalidOption(
+            f"--keep {keep.policy} needs the inputs that the index was built of, since an index "
+            f"does not store {what}",
+            remedy="name them after the index, or use --keep representative", option="keep",
+        )
+
+
+def ranks_by(
+    found: Clusters, keep: Keep, documents: Iterator[Document] | None, quiet: bool
+) -> list[Any]:
+    """The rank of each listed document, of which more is better; None is the worst."""
+    if keep.policy == REPRESENTATIVE:
+        return [*(found.id == found.representative).tolist()]
+    if documents is None:
+        return [-number for number in found.id.tolist()]
+    ranks, missing = ranks_of(found, documents, keep)
+    if missing and missing == int((found.size > 1).sum()):
+        raise InvalidOption(
+            "the INPUTs hold none of the documents of the clusters: the index names files by the "
+            "paths that it was built with",
+            remedy="name the inputs as `simindex build` did; `simindex clusters INDEX` shows names",
+            option="keep",
+        )
+    if missing:  # also with --quiet: who drops documents must know
+        say(f"{count(missing, 'document')} of clusters in no INPUT: they come after all others")
+    for line in () if quiet else keep.dates.told(keep.field):
+        say(line)
+    return ranks
+
+
+def best_first(choose: Callable[[Clusters], list[Any]], found: Clusters) -> U64:
+    """Ids of the documents that have a rank, the best first, of equals the smallest id."""
+    import numpy as np
+
+    ids, ranks = found.id, choose(found)
+    ranked = [row for row, rank in enumerate(ranks) if rank is not None]
+    ranked.sort(key=lambda row: int(ids[row]))
+    ranked.sort(key=lambda row: ranks[row], reverse=True)  # stable
+    return ids[np.array(ranked, np.int64)]

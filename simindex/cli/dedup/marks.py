@@ -9,6 +9,7 @@ A mark is spliced into the line before the brace that ends it, so all else stays
 from __future__ import annotations
 
 import json
+from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simindex.cli.similarity import schema_of_similarity, similarity_of, within
@@ -34,6 +35,13 @@ AUDIT_OF_SIMILARITY: Schema = {
 }
 """The same of a run with a similarity."""
 
+AUDIT_OF_TEXTS: Schema = {
+    **{name: AUDIT[name] for name in ("dropped", "lost_to", "distance")},
+    **schema_of_similarity(True, verified=True),
+    **{name: AUDIT[name] for name in ("dropped_at", "why", "lost_to_at")},
+}
+"""The same of a run that compares texts."""
+
 AUDIT_BEGINS = b'{"dropped": '
 AUDIT_ENDS = b', "why": '
 """What each line of the audit begins with, and what ends what it is known by."""
@@ -54,6 +62,8 @@ class Loss(NamedTuple):
     """Whether both have the same text; of a winner that is stored nobody knows."""
     known: bool = False
     """Whether the document itself is stored, by an earlier run or buffer."""
+    exact: float = nan
+    """The exact similarity, where texts were compared."""
 
     def why(self, near: Nearness) -> str:
         """Why it went."""
@@ -63,7 +73,10 @@ class Loss(NamedTuple):
             return "same text"
         if self.distance == 0:
             return "same sketch" if near.sketched else "same fingerprint"
-        return within(near.h, None if near.similar is None else near.similar.similarity)
+        similar = near.similar
+        if similar is None:
+            return within(near.h, None)
+        return within(near.h, similar.similarity if similar.asked is None else similar.asked)
 
 
 def line_of(document: Document, id_field: str, text_field: str) -> bytes:
@@ -75,43 +88,53 @@ def line_of(document: Document, id_field: str, text_field: str) -> bytes:
 
 
 def marked_line(
-    document: Document, loss: Loss | None, id_field: str, text_field: str, bits: int = 0
+    document: Document, loss: Loss | None, id_field: str, text_field: str,
+    near: Nearness | None = None,
 ) -> bytes:
     """The same with what it lost to, or null. A line that has a mark is written again.
 
-    `bits` are those of a distance, if the mark has a similarity.
+    The mark has a similarity where `near` asks for one.
     """
     line = document.raw
     if line is None or (b"_" in line and _MARK in line):  # one byte is looked for ten times as fast
         fields = _fields(document, id_field, text_field)
         if line is None or MARK in fields:
-            mark = None if loss is None else _values_of(loss, bits)
+            mark = None if loss is None else _values_of(loss, near)
             return _dumped({**fields, MARK: mark}) + b"\n"
     # Nearly all lines end with the brace and a line end, and need no copy without white space.
     brace = len(line) - 2 if line.endswith(b"}\n") else len(line.rstrip()) - 1
-    spliced = _UNMARKED if loss is None else _mark_of(loss, bits)
+    spliced = _UNMARKED if loss is None else _mark_of(loss, near)
     end = line[brace + 1 :]
     return line[:brace] + spliced + (end if end.endswith(b"\n") else end + b"\n")
 
 
-def _mark_of(loss: Loss, bits: int) -> bytes:
+def _mark_of(loss: Loss, near: Nearness | None) -> bytes:
     """What is spliced in for the brace."""
-    return b', "%b": %b}' % (_MARK, _dumped(_values_of(loss, bits)))
+    return b', "%b": %b}' % (_MARK, _dumped(_values_of(loss, near)))
 
 
-def _values_of(loss: Loss, bits: int) -> dict[str, Any]:
+def _values_of(loss: Loss, near: Nearness | None) -> dict[str, Any]:
     values: dict[str, Any] = {"key": loss.key, "distance": loss.distance}
-    if bits:
-        values["similarity"] = similarity_of(loss.distance, bits)["similarity"]
+    if near is not None and near.similar is not None:
+        found = similarity_of(
+            loss.distance, near.similarity_bits, near.similar.measure, loss.exact
+        )
+        values["similarity"] = found["similarity"]
     return values
 
 
-def audit_record(document: Document, loss: Loss, near: Nearness) -> dict[str, Any]:
-    """What the audit has of a document that was dropped."""
-    bits = near.similarity_bits
+def audit_record(
+    document: Document, loss: Loss, near: Nearness, *, verified: bool = False
+) -> dict[str, Any]:
+    """What the audit has of a document that was dropped; of a run that compares texts, with
+    whether its similarity is exact."""
+    similar = near.similar
+    exact = loss.exact if verified else None
     return {
         "dropped": document.key, "lost_to": loss.key, "distance": loss.distance,
-        **(similarity_of(loss.distance, bits) if bits else {}),
+        **({} if similar is None else similarity_of(
+            loss.distance, near.similarity_bits, similar.measure, exact
+        )),
         "dropped_at": document.place, "why": loss.why(near), "lost_to_at": loss.place,
     }
 

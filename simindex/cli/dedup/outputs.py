@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from simindex.cli.dedup.listing import Audit, listing, table
-from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY
+from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY, AUDIT_OF_TEXTS
 from simindex.cli.results import load
 from simindex.errors import InvalidOption
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
@@ -42,7 +42,8 @@ def audit_format(path: str | None, *, adding: bool) -> Format:
 
 @contextmanager
 def audit_file(
-    path: str | None, row: Format, *, adding: bool, similarity: float | None = None
+    path: str | None, row: Format, *, adding: bool, similarity: float | None = None,
+    verified: bool = False,
 ) -> Iterator[Audit | None]:
     """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
@@ -52,5 +53,7 @@ def audit_file(
             yield lines
     else:
         schema = AUDIT if similarity is None else AUDIT_OF_SIMILARITY
+        if verified:
+            schema = AUDIT_OF_TEXTS
         with table(Path(path), row, schema) as rows:
             yield rows

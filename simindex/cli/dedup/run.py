@@ -24,6 +24,7 @@ from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import (
     Buffer,
+    Chunk,
     SkippedReport,
     batch_of,
     characters_of,
@@ -34,7 +35,7 @@ from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
 from simindex.cli.dedup.marks import Loss, audit_record, line_of, marked_line
 from simindex.cli.dedup.shared_ids import SharedIds
-from simindex.inputs import ID_FIELDS, Document, Intake
+from simindex.inputs import ID_FIELDS, Document, Intake, one_by_one
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
@@ -46,10 +47,14 @@ from simindex.pairs.deduplication import (
     nearest_stored,
     whole,
 )
+from simindex.pairs.verified_losses import stored_candidates, verified_losses
+from simindex.pairs.verifying import texts_of
 
 if TYPE_CHECKING:
+    from simindex.arrays import F32
     from simindex.cli.dedup.place import Place
     from simindex.cli.dedup.ranks import Keep
+    from simindex.cli.dedup.verifying import Verifying
     from simindex.cli.dedup.whole import Ranking
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
@@ -72,6 +77,8 @@ class Run:
     output: BinaryIO
     listing: Audit | None
     short: ShortTexts
+    verifying: Verifying | None = None
+    """What decides doubtful pairs, if texts are compared."""
     documents: int = 0
     dropped: int = 0
     known: int = 0
@@ -87,9 +94,9 @@ class Run:
     def through(self, most: int, progress: Progress) -> None:
         """Every buffer, from reading to its commit."""
         prepared = self.place.prepared
-        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
 
-        def batch_of_chunk(chunk: list[Document]) -> simindex.Batch:
+        def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
             batch = self.short.batch(chunk)
             self.without.add(chunk, batch.skipped)
             progress.advance(len(chunk), characters_of(chunk))
@@ -106,12 +113,14 @@ class Run:
         """The documents that are kept by their rank among all. The index `kept` is empty."""
         prepared = self.place.prepared
         earlier = self.place.index if self.place.lasting else None
-        documents = self.keep.ranked(prepared.documents, prepared.intake)
+        documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
         ranking.read(
-            documents, self.short, self.without, progress, earlier, sketched=self.near.sketched
+            documents, self.short, self.without, progress, earlier,
+            sketched=self.near.sketched,
+            texts=None if self.verifying is None else self.verifying.texts,
         )
         progress.then("comparing and writing")
-        ranking.decide(kept, self.near, most, earlier)
+        ranking.decide(kept, self.near, most, earlier, self.verifying)
         # What has no rank was reported in the first reading.
         again = self.keep.ranked(
             self.place.again(), Intake(max_errors=None, report=lambda record: None)
@@ -149,12 +158,35 @@ class Run:
 
     def _finish(self, buffer: Buffer) -> None:
         batch = buffer.batch()
-        stored = nearest_stored(self.place.index, batch, self.near)
+        verifying, exact = self.verifying, None
+        candidates = None if verifying is None else stored_candidates(
+            self.place.index, batch, verifying.near, verifying.verifier.doubt
+        )
+        if candidates is None:
+            stored = nearest_stored(self.place.index, batch, self.near)
+        else:
+            stored = candidates.nearest(len(batch))
         known: set[int] = set()
         if self.place.lasting:
             batch, known = named_apart(self.place.index, buffer, batch, stored)
-        losses = self._losses(buffer, batch, stored)
-        lost = _named(buffer, stored, losses, known)
+        if verifying is None or candidates is None:
+            losses = self._losses(buffer, batch, stored)
+        else:
+            documents = [buffer.documents[place] for place in buffer.places]
+            for row in known:
+                verifying.texts.keep(documents[row].key, documents[row].text)
+            decided = verified_losses(
+                batch.rows, verifying.near.sketch(batch), self.keep.order(documents),
+                verifying.near, candidates, verifying.verifier,
+                lambda row: (documents[row].text,), partial(texts_of, verifying.texts),
+            )
+            losses, stored, exact = decided.losses, decided.stored, decided.exact
+        lost = _named(buffer, stored, losses, known, exact)
+        if verifying is not None:
+            for place in buffer.places:
+                if place not in lost:
+                    document = buffer.documents[place]
+                    verifying.texts.keep(document.key, document.text)
         self._write(buffer, lost)
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
@@ -197,18 +229,18 @@ class Run:
         """Documents, and what they lost to. Nothing that is stored itself is marked."""
         options = self.place.asked.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
-        bits = self.near.similarity_bits
         lines: list[bytes] = []
         told: list[dict[str, Any]] = []
         for document, loss in decided:
             self.shared.see(document, loss)
             mark = None if loss is None or (self.mark and loss.known) else loss
             if self.mark:
-                lines.append(marked_line(document, mark, id_field, text_field, bits))
+                lines.append(marked_line(document, mark, id_field, text_field, self.near))
             elif loss is None:
                 lines.append(line_of(document, id_field, text_field))
             if mark is not None and self.listing is not None:
-                told.append(audit_record(document, mark, self.near))
+                verified = self.verifying is not None
+                told.append(audit_record(document, mark, self.near, verified=verified))
             if len(lines) + len(told) >= WRITTEN_LINES:
                 self._hand_over(lines, told)
         self._hand_over(lines, told)
@@ -222,7 +254,7 @@ class Run:
 
 
 def _buffers(
-    documents: Iterable[Document], most: int, batch: Callable[[list[Document]], simindex.Batch]
+    documents: Iterable[Document], most: int, batch: Callable[[Chunk], simindex.Batch]
 ) -> Generator[Buffer]:
     """Documents in buffers of at most so many, read ahead; `batch` makes the rows of a chunk."""
     buffer = Buffer()
@@ -237,7 +269,7 @@ def _buffers(
 
 
 def _named(
-    buffer: Buffer, stored: Stored, losses: Losses, known: set[int]
+    buffer: Buffer, stored: Stored, losses: Losses, known: set[int], exact: F32 | None = None
 ) -> dict[int, Loss]:
     """What each dropped document lost to, the nearest of all, by its place in the buffer."""
     lost: dict[int, Loss] = {}
@@ -252,5 +284,7 @@ def _named(
             winner = buffer.documents[buffer.places[int(losses.winner[row])]]
             same = document.text == winner.text
             loss = Loss(winner.key, distance, winner.place, same)
+        if exact is not None:
+            loss = loss._replace(exact=float(exact[row]))
         lost[buffer.places[row]] = loss
     return lost

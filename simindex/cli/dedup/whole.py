@@ -17,7 +17,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -26,6 +28,7 @@ import numpy as np
 import simindex
 from simindex.cli.chunks import (
     Buffer,
+    Chunk,
     SkippedReport,
     characters_of,
     places_of_rows,
@@ -37,10 +40,14 @@ from simindex.cli.dedup.marks import Loss
 from simindex.errors import InvalidInput
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import NOWHERE, Nearness, greedy, nearest_stored
+from simindex.pairs.verified_losses import stored_candidates, verified_losses
+from simindex.pairs.verifying import texts_of
 
 if TYPE_CHECKING:
-    from simindex.arrays import I64, U16, U64
+    from simindex.arrays import F32, I64, U16, U64
     from simindex.cli.dedup.ranks import Keep
+    from simindex.cli.dedup.texts import KeptTexts
+    from simindex.cli.dedup.verifying import Verifying
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
     from simindex.inputs import Document
@@ -69,6 +76,8 @@ class Ranking:
         self._lost_to: I64 = np.empty(0, np.int64)
         """Of each document: another one, NOTHING, or EARLIER less the number of a winner."""
         self._distance: U16 = np.empty(0, np.uint16)
+        self._exact: F32 = np.empty(0, np.float32)
+        """Exact similarities, NaN where texts were not compared."""
         self._known = bytearray()
         """Whether an earlier run has stored the document."""
         self._renamed: dict[int, str] = {}
@@ -91,10 +100,12 @@ class Ranking:
     def read(
         self, documents: Iterable[Document], short: ShortTexts, without: SkippedReport,
         progress: Progress, earlier: simindex.Index | None = None, *, sketched: bool = False,
+        texts: KeptTexts | None = None,
     ) -> None:
         """Takes all documents, which have a rank. `earlier` has what earlier runs kept.
 
-        Sketches are kept in a file, if they decide.
+        Sketches are kept in a file, if they decide; and so are texts, where they are asked for, by
+        the places of documents, and by the keys of those that earlier runs stored.
         """
         with closing(read_ahead(portions(documents, 1 << 12, CHUNK_BYTES))) as portion:
             for chunk, _ in portion:
@@ -109,6 +120,10 @@ class Ranking:
                 if earlier is not None:
                     self._compare_names(chunk, batch, earlier)
                 for document in chunk:
+                    if texts is not None:
+                        texts.keep(_place(len(self)), document.text)
+                        if self._known and self._known[len(self)]:
+                            texts.keep(document.key, document.text)
                     self._ranks.append(self._keep.rank_of(document))
                     named = _digest(document) + document.key.encode()
                     for name in (named, document.place.encode()):
@@ -117,7 +132,7 @@ class Ranking:
                 progress.advance(len(chunk), characters_of(chunk))
 
     def _compare_names(
-        self, chunk: list[Document], batch: simindex.Batch, earlier: simindex.Index
+        self, chunk: Chunk, batch: simindex.Batch, earlier: simindex.Index
     ) -> None:
         """Notes which documents of a chunk an index has, and which need other names in it."""
         buffer = Buffer()
@@ -133,7 +148,7 @@ class Ranking:
 
     def decide(
         self, index: simindex.Index, near: Nearness, buffer: int,
-        earlier: simindex.Index | None = None,
+        earlier: simindex.Index | None = None, verifying: Verifying | None = None,
     ) -> None:
         """Finds what each document loses to. The index, which is empty, takes what is kept."""
         parts, self._parts = self._parts, []
@@ -155,6 +170,12 @@ class Ranking:
             batch = simindex.Batch(
                 rows[part], ids=places[part].astype(np.uint64), recipe=index.recipe, sketch=sketch
             )
+            if verifying is not None:
+                kept = self._decide_by_texts(index, batch, places[part], earlier, verifying)
+                if len(kept):
+                    index.append(batch.take(kept))
+                    index.commit()
+                continue
             stored = nearest_stored(index, batch, near)
             excluded = stored.distance != NOWHERE
             before = None
@@ -181,6 +202,39 @@ class Ranking:
                 index.append(batch.take(kept))
                 index.commit()
 
+    def _decide_by_texts(
+        self, index: simindex.Index, batch: simindex.Batch, places: I64,
+        earlier: simindex.Index | None, verifying: Verifying,
+    ) -> I64:
+        """Notes what the rows of a buffer, which come by rank, lose to; returns those kept."""
+        doubt, texts = verifying.verifier.doubt, verifying.texts
+        candidates = stored_candidates(index, batch, verifying.near, doubt)
+        own = len(candidates.keys)
+        if earlier is not None:
+            asked = simindex.Batch(batch.rows, recipe=earlier.recipe, sketch=batch.sketch)
+            before = stored_candidates(earlier, asked, verifying.near, doubt)
+            candidates = candidates.and_before(before)
+        first = len(candidates.keys) - own
+        """Those of earlier runs come first."""
+        named = [*candidates.keys[:first], *map(_place, candidates.keys[first:])]
+        candidates = replace(candidates, keys=named)
+        decided = verified_losses(
+            batch.rows, verifying.near.sketch(batch), np.arange(len(batch), dtype=np.int64),
+            verifying.near, candidates, verifying.verifier,
+            lambda row: texts_of(texts, _place(int(places[row]))), partial(texts_of, texts),
+        )
+        losses, stored = decided.losses, decided.stored
+        winner = places[losses.winner]
+        for row in np.flatnonzero(stored.place >= 0).tolist():
+            key = stored.key(row)
+            of_earlier = int(stored.place[row]) < first
+            winner[row] = self._winner(key) if of_earlier else _number(key)
+        distance = np.minimum(stored.distance, losses.distance)
+        lost = np.flatnonzero(distance != NOWHERE)
+        self._lost_to[places[lost]], self._distance[places[lost]] = winner[lost], distance[lost]
+        self._exact[places[lost]] = decided.exact[lost]
+        return np.flatnonzero(distance == NOWHERE)
+
     def _read_sketches(self) -> U64 | None:
         """The sketches of the rows, in the order of reading; None if they do not decide."""
         if not self._sketch_words:
@@ -199,6 +253,7 @@ class Ranking:
         """No document has lost so far."""
         self._lost_to = np.full(len(self), NOTHING, np.int64)
         self._distance = np.full(len(self), NOWHERE, np.uint16)
+        self._exact = np.full(len(self), nan, np.float32)
 
     def decided(self, documents: Iterable[Document]) -> Iterator[tuple[Document, Loss | None]]:
         """The documents of a second reading with what they lost to; InvalidInput if they differ."""
@@ -210,6 +265,7 @@ class Ranking:
                     "changed meanwhile", remedy="run it again", path=document.path,
                 )
             lost_to, distance = int(self._lost_to[place]), int(self._distance[place])
+            exact = float(self._exact[place])
             if place in self._renamed:
                 document = document._replace(key=self._renamed[place])
             if self._known and self._known[place]:
@@ -217,11 +273,15 @@ class Ranking:
             elif lost_to == NOTHING:
                 yield document, None
             elif lost_to <= EARLIER:
-                yield document, Loss(self._winner_key(EARLIER - lost_to), distance)
+                yield document, Loss(
+                    self._winner_key(EARLIER - lost_to), distance, exact=exact
+                )
             else:
                 same_text = distance == 0 and self._digest(lost_to) == _digest(document)
                 winner_place = self._name(2 * lost_to + 1).decode()
-                yield document, Loss(self._key(lost_to), distance, winner_place, same_text)
+                yield document, Loss(
+                    self._key(lost_to), distance, winner_place, same_text, exact=exact
+                )
             seen += 1
         if seen != len(self):
             raise InvalidInput(
@@ -247,6 +307,15 @@ class Ranking:
         start, end = self._ends[number], self._ends[number + 1]
         self._keys.seek(start)
         return self._keys.read(end - start)
+
+
+def _place(number: Any) -> bytes:
+    """The name of a document's text: no key begins so."""
+    return b"\xff%d" % int(number)
+
+
+def _number(name: bytes) -> int:
+    return int(name[1:])
 
 
 def _digest(document: Document) -> bytes:

@@ -46,7 +46,7 @@ from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 
 SAMPLE_ROWS = 64
-"""Of a block, at least, to find prefixes by, or one row of so many: an eighth of a byte a row."""
+"""Of a block, at least, to find regions by, or one row of so many: an eighth of a byte a row."""
 
 Noted = Callable[[Any, Any], None]
 """Is given each item, and what its task says of it."""
@@ -181,7 +181,7 @@ def _built(
 ) -> ShardMap:
     firsts = np.cumsum([0, *(block.rows for block in known)]).tolist()
     rows: int | U64 = firsts[-1]
-    if by == "prefix" and rows:
+    if by != "rows" and rows:
         rows = np.concatenate([block.sample for block in known if block.rows])
     plan = plan_shards(rows, shards, by=by, options=options)
     made = tuple(tasks.each(partial(build_of_blocks, plan, root, work), [

@@ -24,7 +24,8 @@ Root = str | os.PathLike[str]
 
 
 def query(
-    root: Root, batch: Batch | Any, *, h: int | None = None, first: bool = False,
+    root: Root, batch: Batch | Any, *, h: int | None = None,
+    similarity: float | None = None, measure: str = "cosine", first: bool = False,
     limit: int | None = None, recall: float = 1.0, method: str = "auto",
     memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
     **connection: Any,
@@ -32,13 +33,15 @@ def query(
     """The rows within h of each query, as `Shards.query`."""
     with connect(root, **connection) as shards:
         return shards.query(
-            batch, h=h, first=first, limit=limit, recall=recall, method=method, memory=memory,
-            memory_limit=memory_limit, threads=threads,
+            batch, h=h, similarity=similarity, measure=measure, first=first,
+            limit=limit, recall=recall, method=method, memory=memory, memory_limit=memory_limit,
+            threads=threads,
         )
 
 
 def query_stream(
-    root: Root, batches: Iterable[Any] | Any, *, h: int | None = None, first: bool = False,
+    root: Root, batches: Iterable[Any] | Any, *, h: int | None = None,
+    similarity: float | None = None, measure: str = "cosine", first: bool = False,
     limit: int | None = None, recall: float = 1.0, method: str = "auto",
     memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
     **connection: Any,
@@ -46,8 +49,9 @@ def query_stream(
     """The answers to batches, as `Connection.query_stream`."""
     with connect(root, **connection) as shards:
         yield from shards.query_stream(
-            batches, h=h, first=first, limit=limit, recall=recall, method=method, memory=memory,
-            memory_limit=memory_limit, threads=threads,
+            batches, h=h, similarity=similarity, measure=measure, first=first,
+            limit=limit, recall=recall, method=method, memory=memory, memory_limit=memory_limit,
+            threads=threads,
         )
 
 
@@ -74,31 +78,39 @@ def ingest(
 
 
 def pairs(
-    root: Root, *, h: int | None = None, collapse_equal: bool = False,
+    root: Root, *, h: int | None = None, similarity: float | None = None,
+    measure: str = "cosine", recall: float = 1.0, collapse_equal: bool = False,
     memory_limit: int | None = None, threads: int | None = None, **connection: Any,
 ) -> Iterator[Pairs]:
     """All pairs of rows within h, as `Shards.pairs`."""
     with connect(root, **connection) as shards:
         yield from shards.pairs(
-            h=h, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
+            h=h, similarity=similarity, measure=measure, recall=recall,
+            collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
         )
 
 
 def clusters(
-    root: Root, *, h: int | None = None, mode: str = "star", singletons: bool = True,
+    root: Root, *, h: int | None = None, similarity: float | None = None,
+    measure: str = "cosine", recall: float = 1.0, mode: str = "star", singletons: bool = True,
     memory_limit: int | None = None, threads: int | None = None, **connection: Any,
 ) -> Clusters:
     """Groups of near-duplicates, as `Shards.clusters`."""
     with connect(root, **connection) as shards:
         return shards.clusters(
-            h=h, mode=mode, singletons=singletons, memory_limit=memory_limit, threads=threads
+            h=h, similarity=similarity, measure=measure, recall=recall, mode=mode,
+            singletons=singletons, memory_limit=memory_limit, threads=threads,
         )
 
 
 def dedup(
-    root: Root, *, h: int | None = None, memory_limit: int | None = None,
+    root: Root, *, h: int | None = None, similarity: float | None = None,
+    measure: str = "cosine", recall: float = 1.0, memory_limit: int | None = None,
     threads: int | None = None, **connection: Any,
 ) -> Losers:
     """The rows to drop, as `Shards.losers`."""
     with connect(root, **connection) as shards:
-        return shards.dedup(h=h, memory_limit=memory_limit, threads=threads)
+        return shards.dedup(
+            h=h, similarity=similarity, measure=measure, recall=recall, memory_limit=memory_limit,
+            threads=threads,
+        )

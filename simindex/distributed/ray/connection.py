@@ -89,7 +89,8 @@ class Connection(Shards):
 
     def query_stream(
         self, batches: Batch | Iterable[Batch | Any] | Any, *, h: int | None = None,
-        first: bool = False, limit: int | None = None, recall: float = 1.0, method: str = "auto",
+        similarity: float | None = None, measure: str = "cosine", first: bool = False,
+        limit: int | None = None, recall: float = 1.0, method: str = "auto",
         memory: int | None = None, memory_limit: int | None = None, threads: int | None = None,
     ) -> Iterator[Matches]:
         """The answers of `query` to batches, in their order, a few of which are asked at once.
@@ -105,8 +106,9 @@ class Connection(Shards):
             Of one batch each. Queries are numbered through from the first batch on.
         """
         how = {
-            "h": h, "first": first, "limit": limit, "recall": recall, "method": method,
-            "memory": memory, "memory_limit": memory_limit, "threads": threads,
+            "h": h, "similarity": similarity, "measure": measure, "first": first, "limit": limit,
+            "recall": recall, "method": method, "memory": memory, "memory_limit": memory_limit,
+            "threads": threads,
         }
         waiting: deque[Future[Matches]] = deque()
         start = 0
@@ -120,11 +122,14 @@ class Connection(Shards):
                 yield waiting.popleft().result()
 
     def dedup(
-        self, *, h: int | None = None, memory_limit: int | None = None,
-        threads: int | None = None,
+        self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
+        recall: float = 1.0, memory_limit: int | None = None, threads: int | None = None,
     ) -> Losers:
         """The rows to drop, as `losers`."""
-        return self.losers(h=h, memory_limit=memory_limit, threads=threads)
+        return self.losers(
+            h=h, similarity=similarity, measure=measure, recall=recall, memory_limit=memory_limit,
+            threads=threads,
+        )
 
     def _numbered(self, start: int, batch: Batch, how: dict[str, Any]) -> Matches:
         found = self.query(batch, **how)

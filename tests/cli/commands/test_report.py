@@ -169,3 +169,29 @@ def test_the_page_goes_to_standard_output_or_replaces_a_file(run: Run, built: st
     told = json.loads(done.stdout)
     assert (told["report"], told["rows"], told["clusters"]) == ("r.html", 16, 2)
     assert told["bytes"] == Path("r.html").stat().st_size and done.stderr == ""
+
+
+def test_a_similarity_decides_what_is_near(run: Run, built: str) -> None:
+    run("report", built, "-o", "r.html", "--similarity", 0.8)
+    told = Page(Path("r.html").read_text()).text
+    for piece in ("Near-duplicates have a similarity of 0.8 or more", "bits, of candidates",
+                  "similarity of 0.8 asked, with the sketch", "pairs of different sketches",
+                  "near enough to the representative", "2 clusters"):
+        assert piece in told, piece
+    with simindex.open(built, "r") as index:
+        found = index.clusters(similarity=0.8, singletons=False)
+        estimates = found.similarity
+    assert estimates is not None
+    least = float(estimates.min())
+    assert 0.8 <= least < 1 and f"{least:.3f}" in told
+    usual = Page(Path("r.html").read_text()).text
+    run("report", built, "-o", "r.html")
+    assert "Near-duplicates have" not in Page(Path("r.html").read_text()).text != usual
+    for options, problem in (
+        (("--similarity", 0.8, "-d", 3), "leave out --distance"),
+        (("--measure", "jaccard"), "none is given"),
+        (("--similarity", 0.8, "--measure", "jaccard"), "compares sets of features"),
+        (("--similarity", 0.2), "from 0.5 to 1"),
+    ):
+        assert problem in run("report", built, "-o", "x.html", *options, code=2).stderr
+    assert not Path("x.html").exists()

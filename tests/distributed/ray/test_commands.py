@@ -50,6 +50,9 @@ def _make() -> None:
     Path("secret").write_text("5a" * 16)
     printed("build", "local.sim", "docs.jsonl", "--key-secret", "secret")
     printed("ray", "build", "s", "docs.jsonl", "--shards", "2", "--key-secret", "secret")
+    named = "docs.jsonl", "--sketch-bits", "256", "--key-secret", "secret"
+    printed("build", "sketched.sim", *named)
+    printed("ray", "build", "sketched", *named, "--shards", "3", "--by", "ones")
 
 
 def run(*arguments: str) -> Result:
@@ -85,6 +88,15 @@ def printed(*arguments: str) -> list[str]:
         ("ray pairs s --memory-limit 100M", "pairs local.sim --memory-limit 100M"),
         ("ray clusters s", "clusters local.sim"),
         ("ray clusters s --no-singletons --json", "clusters local.sim --no-singletons --json"),
+        (
+            "ray query sketched docs.jsonl --similarity 0.9 --json",
+            "query sketched.sim docs.jsonl --similarity 0.9 --json",
+        ),
+        ("ray pairs sketched --similarity 0.9", "pairs sketched.sim --similarity 0.9"),
+        (
+            "ray clusters sketched --similarity 0.9 --json",
+            "clusters sketched.sim --similarity 0.9 --json",
+        ),
     ],
 )
 def test_commands_print_what_the_local_ones_do(folder: Path, ours: str, local: str) -> None:
@@ -142,6 +154,12 @@ def test_what_is_kept_has_no_near_duplicates_left(folder: Path) -> None:
     told = [json.loads(line) for line in printed("ray", "dedup", "s", "-d", "3", "--json")]
     assert {one["key"] for one in told} == dropped
     assert set(told[0]) == {"id", "kept", "key", "kept_key", "distance"}
+    similar = "ray", "dedup", "sketched", "--similarity", "0.9"
+    told = [json.loads(line) for line in printed(*similar, "--json")]
+    assert {"distance", "similarity", "similarity_error"} <= set(told[0])
+    assert [line.split("\t")[0] for line in printed(*similar)] == [one["key"] for one in told]
+    done = run(*similar, "-d", "3")
+    assert done.exit_code == 2 and "leave out --distance" in done.stderr
 
 
 def test_fingerprints_are_built_and_dropped_by_ids(

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from sharded import SHARDS, answer, answers, families, local_index
+from sharded import (
+    SHARDS,
+    answer,
+    answers,
+    families,
+    local_index,
+    similar_answers,
+    sketched,
+)
 
 import simindex
 from simindex.distributed import Shards, read_map
@@ -73,6 +81,25 @@ def test_all_calls_give_the_bytes_of_one_index(tmp_path: Path, number: int) -> N
             with simindex.open(tmp_path / "local.sim") as later:
                 assert answers(shards, queries, H, 5) == answers(later, queries, H, 5)
             assert shards.verify() == []
+
+
+@pytest.mark.parametrize("number", SHARDS)
+def test_a_similarity_gives_the_bytes_of_one_index(tmp_path: Path, number: int) -> None:
+    batch = sketched(31, 160)
+    near = {"similarity": 0.9, "recall": 0.8}
+    options = simindex.IndexOptions(sketch_bits=256)
+    on_ray.build(tmp_path / "s", batch, number, by="ones", options=options)
+    with (
+        local_index(tmp_path / "local.sim", batch) as index,
+        on_ray.connect(tmp_path / "s") as shards,
+    ):
+        assert similar_answers(shards, batch, near) == similar_answers(index, batch, near)
+        (streamed,) = shards.query_stream(batch, **near)
+        assert answer(streamed) == answer(index.query(batch, **near))
+        local = Shards(tmp_path / "s").losers(**near)
+        assert len(local.id) > 40
+        for ours, theirs in zip(shards.dedup(**near), local, strict=True):
+            assert ours.tobytes() == theirs.tobytes()
 
 
 def test_an_empty_shard_is_no_special_case(tmp_path: Path) -> None:

@@ -57,9 +57,9 @@ if TYPE_CHECKING:
     "--shards", type=Count(1, example="16"), required=True, metavar="N", help="Number of shards."
 )
 @click.option(
-    "--by", type=click.Choice(["rows", "prefix"]), default="rows", show_default=True,
-    help="Divide documents by their order, or by leading bits, so that queries within a few bits "
-    "ask fewer shards.",
+    "--by", type=click.Choice(["rows", "prefix", "ones"]), default="rows", show_default=True,
+    help="Divide documents by their order, or by leading bits or the number of ones of their "
+    "fingerprints, so that queries within a few bits ask fewer shards.",
 )
 @click.option(
     "--work", type=NamedPath(), metavar="DIR",
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 @input_options
 @output_options
 def build(
-    root: str, inputs: tuple[str, ...], shards: int, by: Literal["rows", "prefix"],
+    root: str, inputs: tuple[str, ...], shards: int, by: Literal["rows", "prefix", "ones"],
     work: str | None, address: str, cpus: float | None, structures: tuple[str, ...] | None,
     batch_rows: int | None, h: int | None, key_secret: bytes | None, recipe_of: str | None,
     recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
@@ -145,7 +145,7 @@ def _contents(
 
 def _made(
     root: str, contents: Texts | Rows, shards: int, given: dict[str, Any], *, silent: bool,
-    by: Literal["rows", "prefix"], **cluster: Any,
+    by: Literal["rows", "prefix", "ones"], **cluster: Any,
 ) -> ShardMap | None:
     """The map of the shards; None if the inputs hold no row."""
     from simindex.cli.contents import Texts

@@ -46,7 +46,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
-from simindex.cli.similarity import within
+from simindex.cli.similarity import measure_option, require_one, similarity_option, within
 from simindex.cli.suggested import suggested
 from simindex.inputs import require_inputs
 
@@ -69,6 +69,8 @@ QUERIES_AT_ONCE = 1 << 16
 @search_options
 @task_limit_option
 @distance_option
+@similarity_option
+@measure_option
 @threads_option
 @input_options
 @result_options
@@ -76,19 +78,21 @@ QUERIES_AT_ONCE = 1 << 16
 def query(
     root: str, connection: dict[str, Any], first: bool, limit: int | None, listed: str | None,
     memory: int | None, method: str, recall: float, memory_limit: int | None, h: int | None,
-    threads: int | None, **asked: Any,
+    similarity: float | None, measure: str, threads: int | None, **asked: Any,
 ) -> None:
     """Print the near-duplicates of documents in all shards, as `simindex query` does."""
+    require_one(h, similarity)
     if listed and limit is not None:
         raise click.UsageError("--list prints no matches: leave out --limit")
 
     def ask(shards: Connection, batches: Iterator[simindex.Batch]) -> Iterator[Matches]:
         return shards.query_stream(
-            batches, h=h, first=first or listed is not None, limit=limit, recall=recall,
-            method=method, memory=memory, memory_limit=memory_limit, threads=threads,
+            batches, h=h, similarity=similarity, measure=measure,
+            first=first or listed is not None, limit=limit, recall=recall, method=method,
+            memory=memory, memory_limit=memory_limit, threads=threads,
         )
 
-    _look_up(root, connection, ask, h=h, k=None, listed=listed, **asked)
+    _look_up(root, connection, ask, h=h, similarity=similarity, k=None, listed=listed, **asked)
 
 
 @ray.command()
@@ -131,14 +135,14 @@ def top(
             for batch in batches
         )
 
-    _look_up(root, connection, ask, h=None, k=k, listed=None, **asked)
+    _look_up(root, connection, ask, h=None, similarity=None, k=k, listed=None, **asked)
 
 
 def _look_up(
-    root: str, connection: dict[str, Any], ask: Ask, *, h: int | None, k: int | None,
-    listed: str | None, inputs: tuple[str, ...], texts: tuple[str, ...],
-    fingerprints: list[list[int]], others: tuple[str, ...], reading: Reading, results: Results,
-    as_json: bool, quiet: bool,
+    root: str, connection: dict[str, Any], ask: Ask, *, h: int | None,
+    similarity: float | None, k: int | None, listed: str | None, inputs: tuple[str, ...],
+    texts: tuple[str, ...], fingerprints: list[list[int]], others: tuple[str, ...],
+    reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     import numpy as np
 
@@ -171,7 +175,7 @@ def _look_up(
 
         silent = quiet or not (inputs or others) or results.on_terminal
         with (
-            results.opened(schema_of_matches(index.options.keys, listed)) as write,
+            results.opened(schema_of_matches(index.options.keys, listed, similarity)) as write,
             Progress("looking up", quiet=silent, extent=extent) as progress,
         ):
             for matches in ask(shards, batches()):
@@ -198,7 +202,7 @@ def _look_up(
     for line in met(intake):
         say(line)
     result = (
-        told_of_listing(asked, matched, listed, within(h, None)) if listed
-        else told_of(asked, matched, found, within(h, None), k)
+        told_of_listing(asked, matched, listed, within(h, similarity)) if listed
+        else told_of(asked, matched, found, within(h, similarity), k)
     )
     say(f"{result}, in {duration(time.perf_counter() - started)}")

@@ -1,4 +1,4 @@
-"""Exact cosines of the features of many texts, by the weights of a recipe.
+"""Exact cosines and resemblances of the features of many texts, by the weights of a recipe.
 
     texts -> hashes, counts -> weights    as the kernels weigh them    columns, weights, starts
     one text i: dense row of its weights; gathered at the columns of its partners j, and added up
@@ -44,28 +44,42 @@ class Vectors:
 
     def cosines(self, a: Any, b: Any) -> F64:
         """Of pairs of texts, float64 (pairs,); 0 where a text has no features."""
+        norms = self.norms
+        length = norms[a] * norms[b]
+        found = self._dots(self.weights, a, b)
+        cosines: F64 = np.divide(found, length, out=np.zeros(len(found)), where=length > 0)
+        return np.minimum(cosines, 1.0)
+
+    def resemblances(self, a: Any, b: Any) -> F64:
+        """The share of features that pairs of texts have in common, of those that one of both has,
+        float64 (pairs,); 0 where both have none."""
+        size = np.diff(self.starts)
+        shared = self._dots(np.ones(len(self.columns)), a, b)
+        either = size[a] + size[b] - shared
+        resemblances: F64 = np.divide(shared, either, out=np.zeros(len(shared)), where=either > 0)
+        return resemblances
+
+    def _dots(self, weights: F64, a: Any, b: Any) -> F64:
         order = np.argsort(a, kind="stable")
         found = np.zeros(len(order))
-        norms, dense = self.norms, np.zeros(self.width)
+        dense = np.zeros(self.width)
         ends = np.flatnonzero(np.diff(a[order], append=-1)) + 1
         first = 0
         for end in ends.tolist():
             places = order[first:end]
             first = end
             mine = slice(self.starts[a[places[0]]], self.starts[a[places[0]] + 1])
-            dense[self.columns[mine]] = self.weights[mine]
+            dense[self.columns[mine]] = weights[mine]
             partners = b[places]
             lengths = self.starts[partners + 1] - self.starts[partners]
             ends_of = np.cumsum(lengths)
             at = np.arange(int(lengths.sum())) + np.repeat(
                 self.starts[partners] - (ends_of - lengths), lengths
             )
-            products = dense[self.columns[at]] * self.weights[at]
+            products = dense[self.columns[at]] * weights[at]
             found[places] = _sums(products, ends_of - lengths, ends_of)
             dense[self.columns[mine]] = 0
-        length = norms[a] * norms[b]
-        cosines: F64 = np.divide(found, length, out=np.zeros(len(found)), where=length > 0)
-        return np.minimum(cosines, 1.0)
+        return found
 
 
 def _sums(values: F64, starts: I64, ends: I64) -> F64:
@@ -75,12 +89,12 @@ def _sums(values: F64, starts: I64, ends: I64) -> F64:
     return sums
 
 
-def vectors_of(recipe: Recipe, texts: Sequence[str]) -> Vectors:
-    """The weights that `recipe.batch` adds up, of each text."""
+def vectors_of(recipe: Recipe, texts: Sequence[str | bytes]) -> Vectors:
+    """The weights that `recipe.batch` adds up, of each text; InvalidBatch for what is no text."""
     reader = recipe._reader
     if not reader.plain:
         return _listed(recipe, texts)
-    hashes, counts, starts, _ = reader._kernel.features(list(texts))
+    hashes, counts, starts = reader.features(list(texts))
     weights = _weights(recipe, hashes, counts, starts)
     distinct, columns = np.unique(hashes, return_inverse=True)
     return Vectors(columns.astype(np.int64), weights, starts.astype(np.int64), len(distinct))
@@ -110,7 +124,7 @@ def _weights(recipe: Recipe, hashes: U64, counts: U32, starts: I64) -> F64:
     return steps / STEPS_PER_UNIT
 
 
-def _listed(recipe: Recipe, texts: Sequence[str]) -> Vectors:
+def _listed(recipe: Recipe, texts: Sequence[str | bytes]) -> Vectors:
     """With a tokenizer, stop words or stems: by the features as text, in Python."""
     columns: dict[str, int] = {}
     of_text = [recipe.features(text) for text in texts]

@@ -1,4 +1,4 @@
-"""Exact cosines of many texts, beside those of word counts and of `Recipe.features`."""
+"""Exact similarities of many texts, beside those of word counts and of `Recipe.features`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex import Recipe
-from simindex.advising.vectors import vectors_of
+from simindex.errors import InvalidBatch
+from simindex.simhash.vectors import vectors_of
 
 WORDS = ["the", "fox", "dog", "wood", "dark", "red", "blue", "one", "two", "京都", "é"]
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), min_size=2,
@@ -52,3 +53,24 @@ def test_pairs_may_come_in_any_order() -> None:
     found = vectors.cosines(a, b)
     assert found == pytest.approx(vectors.cosines(b, a), abs=1e-12)
     assert vectors.cosines(a[:0], b[:0]).shape == (0,)
+
+
+@settings(deadline=None, max_examples=10)
+@given(texts=texts)
+@pytest.mark.parametrize("recipe", RECIPES, ids=str)
+def test_resemblances_are_those_of_the_sets_of_features(recipe: Recipe, texts: list[str]) -> None:
+    a, b = np.triu_indices(len(texts))
+    found = vectors_of(recipe, texts).resemblances(a, b)
+    sets = [{feature.feature for feature in recipe.features(text)} for text in texts]
+    expected = [
+        len(sets[one] & sets[other]) / max(1, len(sets[one] | sets[other]))
+        for one, other in zip(a, b, strict=True)
+    ]
+    assert found == pytest.approx(expected)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidBatch, match="text 1 is int"):
+        vectors_of(Recipe(), ["a", 7])  # type: ignore[list-item]
+    with pytest.raises(InvalidBatch, match="not UTF-8"):
+        vectors_of(Recipe(), [b"a \xff"])
