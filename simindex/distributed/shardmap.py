@@ -153,6 +153,15 @@ def read_map(root: str | Path) -> ShardMap:
     return _decoded(Path(root), path, data)
 
 
+def version(root: str | Path) -> tuple[int, ...]:
+    """What changes with each replacement of the map; empty if there is none."""
+    try:
+        found = (Path(root) / MAP).stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def write_map(new: ShardMap) -> None:
     """Replaces the map at once, and for good; readers see the old one or the new one.
 

@@ -99,6 +99,7 @@ class Shards:
     def __init__(self, root: str | os.PathLike[str], *, run: Run = map) -> None:
         self.root: Path = Path(root).absolute()
         self._run: Run = run
+        self._read: tuple[tuple[int, ...], ShardMap] | None = None
         self.check()
 
     def __repr__(self) -> str:
@@ -106,8 +107,17 @@ class Shards:
 
     @property
     def shard_map(self) -> ShardMap:
-        """The newest map."""
-        return read_map(self.root)
+        """The newest map.
+
+        Reading it takes 2 ms, so it is read anew only if the file is another one: it is replaced by
+        a rename.
+        """
+        before = shardmap.version(self.root)
+        read = self._read
+        if read is None or read[0] != before:
+            read = before, read_map(self.root)
+            self._read = read
+        return read[1]
 
     def __len__(self) -> int:
         """Number of rows of all shards."""
