@@ -388,6 +388,9 @@ def _questions() -> Iterator[Call]:
     for mode in ("components", "star"):
         yield Call("clusters", {"similarity": SIMILARITY, "mode": mode}, on="keyed", mode="r",
                    answer=listed_once)
+    texts = {f"key{number}": text for number, text in enumerate(TEXTS)}
+    yield Call("clusters", {"similarity": SIMILARITY, "texts": texts}, on="keyed", mode="r",
+               answer=listed_once)
     for mode in ("components", "star"):
         yield Call("clusters", {"h": 3, "mode": mode}, mode="r",
                    answer=brute.wrong_clusters(3, star=mode == "star"))

@@ -84,7 +84,7 @@ def calibrate(
     it reads the files that keys of INDEX name. Compares the pairs that stand in the sample by the
     exact cosine of their features, makes edited copies, and measures which of them each radius
     misses, with and without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
-    `query --calibrated` uses it.
+    `query --calibrated` and `dedup --calibrated` use it.
     """
     require_inputs(inputs, "check the name")
     intake = reading.intake()

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ class KeptTexts(Mapping[Any, list[str]]):
         """(digests, places), sorted; each at least as large as the next."""
 
     def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        """Closes the file, whether or not the disk has room for what waits: nobody reads it."""
+        with suppress(OSError):
+            self._file.close()
 
     def keep(self, name: Any, text: str) -> None:
         """Adds a text of a document."""

@@ -42,7 +42,7 @@ def families() -> list[str]:
 
 
 TEXTS = families()
-LINES = [json.dumps({"id": f"t{n}", "text": text}) for n, text in enumerate(TEXTS)]
+LINES = [json.dumps({"id": f"{n}t", "text": text}) for n, text in enumerate(TEXTS)]
 
 
 def cosine(a: str, b: str) -> float:
@@ -67,12 +67,12 @@ def lost_by_brute_force(order: list[int]) -> dict[str, tuple[str | None, float]]
             if (rows[name] ^ rows[other]).bit_count() <= DOUBT.similar.h
         )
         if near and near[0][0] <= DOUBT.certain:
-            lost[f"t{name}"] = None, 0.0
+            lost[f"{name}t"] = None, 0.0
             continue
         for bits, _, other in near:
             exact = cosine(TEXTS[name], TEXTS[other])
             if bits <= DOUBT.most and exact >= 0.85:
-                lost[f"t{name}"] = f"t{other}", exact
+                lost[f"{name}t"] = f"{other}t", exact
                 break
         else:
             kept.append(name)
@@ -119,7 +119,7 @@ def test_dedup_decides_doubtful_pairs_by_their_texts(
     audit = audited()
     require_lost(audit, order)
     assert done.stdout.splitlines() == [
-        line for n, line in enumerate(LINES) if f"t{n}" not in audit
+        line for n, line in enumerate(LINES) if f"{n}t" not in audit
     ]
     assert "doubtful pairs compared by text" in done.stderr
     assert "as estimated" not in done.stderr
@@ -164,7 +164,7 @@ def test_certificates_of_clusters_say_what_is_exact(run: Run, written: str) -> N
     exact = [one for one in proofs if one["exact"]]
     assert len(exact) > 5 and len(exact) < len(proofs)
     for one in proofs:
-        a, b = (TEXTS[int(one[side][1:])] for side in ("dropped", "kept"))
+        a, b = (TEXTS[int(one[side][:-1])] for side in ("dropped", "kept"))
         assert one["exact"] is (one["distance"] > DOUBT.certain)
         if one["exact"]:
             assert one["similarity"] == pytest.approx(cosine(a, b), abs=1e-4)
@@ -181,7 +181,7 @@ def test_certificates_of_clusters_say_what_is_exact(run: Run, written: str) -> N
 def test_a_text_that_changed_leaves_its_pairs_as_estimated(run: Run, written: str) -> None:
     run("build", "b.sim", written, *RECIPE, "-q")
     usual = run("clusters", "b.sim", *ASKED).stdout
-    others = [json.dumps({"id": f"t{n}", "text": "quite another text now"}) for n in range(72)]
+    others = [json.dumps({"id": f"{n}t", "text": "quite another text now"}) for n in range(72)]
     Path(written).write_text("\n".join(others) + "\n")
     done = clusters(run)
     assert done.stdout == usual
@@ -225,7 +225,7 @@ def test_dedup_by_a_resemblance(run: Run, written: str) -> None:
     found = [one for one in audited().values() if one["exact"]]
     assert len(found) > 5
     for one in found:
-        a, b = (set(TEXTS[int(one[side][1:])].split()) for side in ("dropped", "lost_to"))
+        a, b = (set(TEXTS[int(one[side][:-1])].split()) for side in ("dropped", "lost_to"))
         assert one["similarity"] == pytest.approx(len(a & b) / len(a | b), abs=1e-4)
         assert one["similarity"] >= 0.7
         assert one["why"] == "of similarity 0.7 or more"
