@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -29,6 +29,28 @@ def machine_bytes() -> int:
     """Memory of the machine, or the least limit of a control group that the process is in."""
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([installed, *_group_limits(GROUPS, OWN_GROUPS)])
+
+
+def give_back() -> None:
+    """Returns memory that was freed to the system, where the C library keeps it.
+
+    That of GNU keeps what a thread has freed below what it still holds: after merges of 3 M rows
+    it held 60 MB of 100. Takes about a millisecond for each 10 MB.
+    """
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@lru_cache(maxsize=1)
+def _trim() -> Callable[[int], int] | None:
+    """`malloc_trim` of the GNU C library; others have none."""
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return None
 
 
 def _group_limits(groups: Path, own: Path) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,21 @@ def test_a_system_without_groups_has_no_limit(tmp_path: Path) -> None:
 def test_an_answer_takes_a_share_of_what_there_is() -> None:
     assert 1 << 26 < memory.machine_bytes() < 1 << 60
     assert memory.answer_bytes() == memory.machine_bytes() // 4
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries keep less")
+def test_freed_memory_is_given_back_below_what_is_held() -> None:
+    """The C library gives back by itself only what is above all that is held."""
+    size = 60_000
+    blocks = [bytearray(size) for _ in range(1000)]
+    held = blocks[-1]
+    before = anonymous_bytes()
+    blocks.clear()
+    memory.give_back()
+    assert anonymous_bytes() < before - 900 * size
+    assert len(held) == size
+
+
+def anonymous_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))

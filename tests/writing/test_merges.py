@@ -99,6 +99,20 @@ def merges_of(index: simindex.Index) -> Any:
     return index._handle.writer.merges
 
 
+def test_large_merges_give_freed_memory_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of few rows do not: it takes as long as they do."""
+    given: list[str] = []
+    monkeypatch.setattr(merges, "give_back", lambda: given.append(threading.current_thread().name))
+    for large, times in ((9, 0), (8, 1)):
+        monkeypatch.setattr(merges, "LARGE_ROWS", large)
+        with simindex.open(tmp_path / "pages.sim", "n", options=OPTIONS, overwrite=True) as index:
+            commit(index, 0, 100)
+            merges_of(index).wait(lambda: False)
+            assert given == ["simindex merge"] * times
+
+
 # -- the model ------------------------------------------------------------------------------------
 
 

@@ -19,6 +19,10 @@ from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import KeyKind
 from simindex.storage.files.verification import verified, verified_at, verify_spans
 
+FEW = 512
+"""Rows are few if the heap has so many for each of them. The kernel looks at all offsets first,
+which takes half a nanosecond a row; without it a row that is taken takes 0.3 us."""
+
 
 @contextmanager
 def _sound_keys() -> Iterator[None]:
@@ -60,11 +64,28 @@ class KeyHeap:
         )
 
     def take(self, rows: I64) -> KeyHeap:
-        """The heap of the given rows; CorruptFile if an offset leaves the heap."""
+        """The heap of the given rows; CorruptFile if an offset leaves the heap.
+
+        Reads no more than these rows where they are few.
+        """
+        if len(rows) * FEW < len(self.offsets):
+            return self._few(rows)
         offsets = verified(self.offsets)  # the kernel reads them all
         verify_spans(self.data, offsets[rows], offsets[rows + 1])
         with _sound_keys():
             return KeyHeap(*_native.take_bytes(self.offsets, self.data, rows))
+
+    def _few(self, rows: I64) -> KeyHeap:
+        starts, ends = verified_at(self.offsets, rows), verified_at(self.offsets, rows + 1)
+        verify_spans(self.data, starts, ends)
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(ends - starts, out=offsets[1:])
+        pieces = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        with _sound_keys():
+            if not all(0 <= start <= end <= len(self.data) for start, end in pieces):
+                raise ValueError("offsets must rise and stay within the data")
+        data = b"".join([self.data[start:end].tobytes() for start, end in pieces])
+        return KeyHeap(offsets, np.frombuffer(data, np.uint8))
 
     def slice(self, start: int, stop: int) -> KeyHeap:
         """Rows start to stop, without a copy of the bytes; CorruptFile if offsets fall."""

@@ -109,6 +109,10 @@ def sort_table(
 
 def keys_of(tables: Sequence[Table], places: I64, rows: I64) -> KeyHeap:
     """Keys of rows, given by the numbers of their tables and their places there; in this order."""
+    if len(places) == 1 or (len(tables) == 1 and len(places)):
+        keys = tables[int(places[0])].keys
+        if keys is not None:
+            return keys.take(rows)
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(len(tables) + 1)).tolist()
     heaps = [

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from siphash import siphash
 
 from simindex.errors import CorruptFile
+from simindex.storage.tables import keys as keys_module
 from simindex.storage.tables.keys import KeyHeap, key_hash
+
+FEW_OR_NOT = (0, 1 << 60)
+"""In one way all rows are few, in the other none."""
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 
@@ -51,7 +55,11 @@ def test_heap_is_sliced_joined_and_gathered(keys: list[str], data: st.DataObject
     assert [key for part in parts for key in part.decoded("str")] == keys
     assert KeyHeap.joined(parts).decoded("str") == keys
     order = data.draw(st.lists(st.integers(0, max(0, len(keys) - 1)), max_size=20 if keys else 0))
-    assert heap.take(np.array(order, np.int64)).decoded("str") == [keys[i] for i in order]
+    for few in FEW_OR_NOT:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(keys_module, "FEW", few)
+            taken = heap.take(np.array(order, np.int64))
+        assert taken.decoded("str") == [keys[i] for i in order]
     assert heap.slice(len(keys), len(keys)).decoded("str") == []
 
 
@@ -66,5 +74,16 @@ def test_damaged_offsets_never_leave_the_heap(offsets: list[int]) -> None:
         assert len(part.data) <= 4
         assert part.offsets.min() >= -4
         assert part.offsets.max() <= 4
-    with pytest.raises(CorruptFile, match="offset"):
-        heap.take(np.array([0, 1], np.int64))
+    for few in FEW_OR_NOT:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(keys_module, "FEW", few)
+            with pytest.raises(CorruptFile, match="offset"):
+                heap.take(np.array([0, 1], np.int64))
+
+
+def test_few_rows_are_taken_without_a_look_at_all_offsets() -> None:
+    """A key of a match would else cost half a nanosecond for each row of its segment."""
+    offsets = 3 * np.arange(5000, dtype=np.int64)
+    offsets[4000] = -1  # which the kernel would find
+    heap = KeyHeap(offsets, np.frombuffer(b"abc" * 5000, np.uint8))
+    assert heap.take(np.array([7, 8], np.int64)).decoded("str") == ["abc", "abc"]
