@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import erfc, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,6 +115,19 @@ def from_random_pairs(
         _costs(np.maximum(probability(centres, low), RAREST * tail)),
         f"random pairs of {count} rows of weights",
     )
+
+
+def of_cosine(cosine: float) -> Volatility:
+    """The volatility of pairs whose vectors have this cosine c.
+
+    Their sums have a joint normal distribution of that correlation: given W in units of its root
+    mean square, the other sum is c W + sqrt(1 - c^2) Z. So the sign differs with the chance
+    Phi(-c |W| / sqrt(1 - c^2)).
+    """
+    centres = (np.arange(BINS) + 0.5) * STEP
+    ratio = cosine / sqrt(max(1e-12, 1 - cosine * cosine))
+    chance = np.array([0.5 * erfc(at * ratio / sqrt(2)) for at in centres.tolist()])
+    return Volatility(_costs(chance), f"the law of pairs at cosine {cosine:g}")
 
 
 INDEPENDENT_SHARE = 0.75

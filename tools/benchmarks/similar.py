@@ -27,6 +27,9 @@ SIMILARITY, RECALL, SKETCH_WORDS = 0.9, 0.95, 8
 LEAST_STORED = 0.85
 """The cosine of the least similar rewrites among stored rows; the others are above it, evenly."""
 
+USUAL_STRUCTURE = "bphs:G=4,g=1,r=2"
+"""That of a new index."""
+
 EXACT_H, EXACT_STRUCTURE, EXACT_QUERIES = 10, "bphs:G=6,g=1,r=3", 20_000
 """The exact search that it is compared with, and of how many queries."""
 
@@ -85,7 +88,7 @@ def _prepared(options: Namespace, directory: Path) -> tuple[Path, Batch, Any]:
 
 
 def _build(options: Namespace, path: Path, questions: Path) -> None:
-    structures = ("psm", EXACT_STRUCTURE)
+    structures = ("psm", USUAL_STRUCTURE, EXACT_STRUCTURE)
     made = IndexOptions(structures=structures, sketch_bits=64 * SKETCH_WORDS)
     wanted = -(-options.queries // 2 // -(-options.rows // SLICE_ROWS))
     asked: list[tuple[F32, U64, Any]] = []
