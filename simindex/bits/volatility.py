@@ -18,11 +18,13 @@ from math import erfc, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, F64, Bools
+from simindex.arrays import F32, F64, U8, Bools
 
 BINS = 1024
 STEP = 1.0 / 256.0
 """Width of a bin, in root mean squares of a row: the table reaches to 4."""
+
+COST_STEPS = 255
 
 RAREST = 1e-6
 """Smallest probability of a flip that a table distinguishes from none."""
@@ -37,6 +39,8 @@ class Volatility:
 
     costs: F32
     source: str
+    most: float | None = None
+    """What all flips of a pair cost at most; of pairs that cost more, some are not reported."""
 
     def of(self, weights: NDArray[np.floating]) -> F32:
         """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
@@ -44,6 +48,20 @@ class Volatility:
         bins = np.minimum((normal / STEP).astype(np.int64), BINS - 1)
         costs: F32 = np.take(self.costs, bins)
         return costs
+
+    def in_steps(self, weights: NDArray[np.floating]) -> tuple[U8, int]:
+        """The cost of each bit as uint8 (n, b), rounded to the least of COST_STEPS, and `most` in
+        these steps, rounded up. For kernels that add up the costs of the bits that differ."""
+        assert self.most is not None
+        step = float(self.costs[-1]) / COST_STEPS
+        table = np.rint(self.costs / step).astype(np.uint8)
+        values = np.abs(weights)
+        scale = np.sqrt(np.einsum("ij,ij->i", weights, weights) / max(1, weights.shape[1]))
+        scale[scale == 0] = 1.0
+        values *= (1 / (STEP * scale)).astype(np.float32)[:, None]
+        np.minimum(values, BINS - 1, out=values)
+        found: U8 = table[values.astype(np.uint16)]
+        return found, int(np.ceil(self.most / step))
 
 
 def normalised(weights: NDArray[np.floating]) -> F64:

@@ -19,12 +19,13 @@ Invariants
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import F32, I64, U16, U64
+from simindex.arrays import I64, U8, U16, U64
 from simindex.bits.design import BlockDesign
 from simindex.methods.base import Asked, Found, TablePlan, joined, reaches
 from simindex.methods.bphs import refuse_missing
@@ -32,6 +33,8 @@ from simindex.methods.psm import NAME, checked_order
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
+
+Numbers = TypeVar("Numbers", bound=np.generic)
 
 OWN_HEADER = np.zeros(1, np.uint64)
 """Of a look-up in table 0: no bit flips."""
@@ -61,14 +64,15 @@ def leading_columns(design: BlockDesign, number: int) -> list[slice]:
     return header + [part for part in rest if part.stop > part.start]
 
 
-def permuted_weights(design: BlockDesign, weights: F32, number: int) -> F32:
-    """Weights (n, b) in the order of columns that a table has."""
+def permuted_weights(
+    design: BlockDesign, weights: NDArray[Numbers], number: int
+) -> NDArray[Numbers]:
+    """Weights (n, b), or their costs, in the order of columns that a table has."""
     if number == 0:
         return weights
-    found: F32 = np.concatenate(
+    return np.concatenate(
         [weights[:, part] for part in leading_columns(design, number)], axis=1
     )
-    return found
 
 
 def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
@@ -82,16 +86,17 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
         If the permuted tables cannot be opened, or hold a row that table 0 does not.
     """
     design = plan.design
-    assert design is not None and asked.weights is not None
+    assert design is not None and asked.weights is not None and asked.volatility is not None
     tables: list[SortedRows] = [table, *table.structures[design.structure].tables]
     own: list[Found] = []
     others: list[Found] = []
     open_queries: I64 | None = None
+    steps, most = (None, 0) if asked.first else asked.volatility.in_steps(asked.weights)
     for number, rows in enumerate(tables):
         some = asked if open_queries is None else asked.of(open_queries)._replace(first=True)
         if not len(some.queries):
             break
-        found = _looked_up(rows, plan, some, number)
+        found = _looked_up(rows, plan, some, number, steps, most)
         if open_queries is not None:
             found = found._replace(query=open_queries[found.query])
         if number:
@@ -112,8 +117,11 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     return joined([at_once, again, counted])
 
 
-def _looked_up(rows: SortedRows, plan: TablePlan, asked: Asked, number: int) -> Found:
-    """What one table has within h; ids of a permuted one are its own fingerprints."""
+def _looked_up(
+    rows: SortedRows, plan: TablePlan, asked: Asked, number: int, steps: U8 | None, most: int
+) -> Found:
+    """What one table has within h, of which differing bits cost no more than `most` steps; ids of
+    a permuted one are its own fingerprints."""
     design = plan.design
     assert design is not None and asked.weights is not None and asked.volatility is not None
     order = checked_order(
@@ -121,14 +129,17 @@ def _looked_up(rows: SortedRows, plan: TablePlan, asked: Asked, number: int) -> 
     )
     queries = asked.queries if number == 0 else design.permute(asked.queries, number)
     weights = permuted_weights(design, asked.weights, number)
+    if steps is not None:
+        steps = permuted_weights(design, steps, number)
     checked = _checked(rows)
     if asked.first or not reaches(len(queries), plan.swept_from):
         return Found._make(_native.psm_checked(
-            checked, order, queries, weights, asked.first, room=asked.room
+            checked, order, queries, weights, asked.first, room=asked.room, costs=steps, most=most
         ))
     probes = _native.partition_psm(checked, order, queries, weights, None, True)
     return Found._make(_native.sweep(
-        checked, probes, asked.h, 0, probes.partitions, None, room=asked.room
+        checked, probes, asked.h, 0, probes.partitions, None, room=asked.room, costs=steps,
+        most=most,
     ))
 
 

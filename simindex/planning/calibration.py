@@ -30,7 +30,7 @@ from math import comb
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F16, F32, F64, I64, U64
+from simindex.arrays import F16, F32, F64, I64, U64, Bools
 from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import STEP, Volatility, of_cosine, symmetric_sums
@@ -58,6 +58,10 @@ DRAWN_PAIRS = 4096
 
 MOST_DRAWN_FLIPS = 1024
 """Flips of one header from which drawn pairs are not counted on."""
+
+UNLIKELY = 0.002
+"""Of drawn pairs, those whose flips together cost more than a search of several tables takes: as
+many strangers cost as little as are within 9 bits."""
 
 MOST_EACH = 128
 """And of the header of each of several tables: beyond it, networks are large."""
@@ -189,12 +193,29 @@ class Calibration:
             for number, header_bits in headers:
                 found = self._ranks(within, design, number, header_bits, h, limit)
                 np.minimum(rank, found, out=rank)
+            if design is not None:
+                rank[self._unlikely(within)] = most + 1
             order = np.argsort(rank, kind="stable")
             reached = np.cumsum(share[order])
             at = int(np.searchsorted(reached, target - 1e-12))
             if at < len(order) and rank[order[at]] <= limit:
                 return max(1, int(rank[order[at]]))
         return None
+
+    def _unlikely(self, within: I64) -> Bools:
+        """Which of some pairs a search of several tables does not take."""
+        most = self.volatility.most
+        if most is None:
+            return np.zeros(len(within), np.bool_)
+        return self.pair_costs()[within] > most
+
+    def pair_costs(self) -> F64:
+        """What the flips of each pair cost together."""
+        pairs, bits = self.pairs, self.sample.shape[1]
+        costs = self.volatility.of(pairs.weights)[pairs.text]
+        flipped = np.unpackbits(pairs.differing.astype(">u8").view(np.uint8), axis=1)
+        found: F64 = np.einsum("ij,ij->i", costs, flipped[:, :bits], dtype=np.float64)
+        return found
 
     def _ranks(
         self, within: I64, design: BlockDesign | None, number: int, header_bits: int, h: int,
@@ -301,10 +322,12 @@ def by_cosine(sample: F16, cosine: float, *, stored_rows: int, seed: int = 0) ->
     flipped = rng.random((DRAWN_PAIRS, bits)) < chance[text]
     differing = np.packbits(flipped, axis=1).view(">u8").astype(np.uint64)
     pairs = NearPairs(bits, text, differing, sample)
-    return Calibration(
-        Volatility(law.costs, source), pairs, sample, stored_rows, most_flips=MOST_DRAWN_FLIPS,
-        basis="counted on",
+    drawn = Calibration(
+        law, pairs, sample, stored_rows, most_flips=MOST_DRAWN_FLIPS, basis="counted on"
     )
+    most = float(np.quantile(drawn.pair_costs(), 1 - UNLIKELY))
+    drawn.volatility = Volatility(law.costs, source, most)
+    return drawn
 
 
 def _header_mask(header_bits: int) -> np.uint64:

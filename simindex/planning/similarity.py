@@ -29,7 +29,7 @@ USUAL_SHARE = 0.85
 """Of the pairs at the similarity, where no recall below 1 is asked for: within 12 of 64 bits at
 0.9."""
 
-RADIUS_LOSS = 0.2
+RADIUS_LOSS = 0.4
 """Of the pairs that may be lost, those beyond the radius where queries have weights and a sketch
 decides: flips take as long whatever the radius is, so that these may lose the others."""
 
