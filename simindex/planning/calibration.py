@@ -148,7 +148,9 @@ class Calibration:
             self._flips[key] = found
         return self._flips[key]
 
-    def flips_each(self, design: BlockDesign, header_bits: int, h: int, recall: float) -> int | None:
+    def flips_each(
+        self, design: BlockDesign, header_bits: int, h: int, recall: float
+    ) -> int | None:
         """The smallest k that reaches the recall if k flips are tried in each table of a design,
         under headers of so many bits; None if MOST_EACH do not, or the recall cannot be counted.
         """

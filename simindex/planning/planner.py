@@ -134,7 +134,7 @@ def plan_tables(
             for table in tables for width in narrower(table.header_bits)
         }
     flips_each = None
-    if flips is not None and question.similar is not None:
+    if calibration is not None and flips is not None and question.similar is not None:
         flips_each = partial(_flips_each, calibration, question)
     asked = Conditions(
         question.h, queries, question.method, question.first, flips=flips, flips_each=flips_each,

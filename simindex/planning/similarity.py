@@ -101,8 +101,9 @@ def similar(
 ) -> Similar:
     """The similarity that a call was given, with its radius.
 
-    `weighting` is that of the recipe, if it is known; `weighted` is whether queries have weights. Raises InvalidOption if the similarity is out
-    of range, h was given, too, or the recipe has no such measure.
+    `weighting` is that of the recipe, if it is known; `weighted` is whether queries have weights.
+    Raises InvalidOption if the similarity is out of range, h was given, too, or the recipe has no
+    such measure.
     """
     require_measure(measure, similarity, weighting)
     if h is not None:
