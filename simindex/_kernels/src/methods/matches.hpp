@@ -27,6 +27,11 @@ struct Likely {
   const std::uint8_t* costs = nullptr;  // (m, 64): of each bit of a query, bit 63 first
   std::uint32_t most = 0;
 
+  // Before rows are compared with a query.
+  void ask_for(std::int64_t query) const {
+    __builtin_prefetch(costs + 64 * static_cast<std::size_t>(query));
+  }
+
   bool takes(std::int64_t query, std::uint64_t differing) const {
     const std::uint8_t* of = costs + 64 * static_cast<std::size_t>(query);
     std::uint32_t sum = 0;
