@@ -226,6 +226,8 @@ def psm_checked(
     first: bool,
     level: int = -1,
     room: Room | None = None,
+    costs: U8 | None = None,
+    most: int = 0,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 # The probes of a batch by partition of a table, the top bits of their headers: what partition_psm
 # and partition_headers return.
@@ -246,6 +248,7 @@ def partition_headers(
 def sweep(
     table: CheckedTable, probes: CheckedProbes, h: int, begin: int, end: int,
     skip: NDArray[np.uint8] | None = None, level: int = -1, room: Room | None = None,
+    costs: U8 | None = None, most: int = 0,
 ) -> tuple[I64, U32, U16, U64, int, int]: ...
 def scan(
     rows: U64, queries: U64, h: int, first: bool, level: int = -1, room: Room | None = None

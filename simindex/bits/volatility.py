@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import erfc, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, F64, Bools
+from simindex.arrays import F32, F64, U8, Bools
 
 BINS = 1024
 STEP = 1.0 / 256.0
 """Width of a bin, in root mean squares of a row: the table reaches to 4."""
+
+COST_STEPS = 255
 
 RAREST = 1e-6
 """Smallest probability of a flip that a table distinguishes from none."""
@@ -36,6 +39,8 @@ class Volatility:
 
     costs: F32
     source: str
+    most: float | None = None
+    """What all flips of a pair cost at most; of pairs that cost more, some are not reported."""
 
     def of(self, weights: NDArray[np.floating]) -> F32:
         """Cost of each bit of some rows of weights (n, b): float32 (n, b)."""
@@ -43,6 +48,20 @@ class Volatility:
         bins = np.minimum((normal / STEP).astype(np.int64), BINS - 1)
         costs: F32 = np.take(self.costs, bins)
         return costs
+
+    def in_steps(self, weights: NDArray[np.floating]) -> tuple[U8, int]:
+        """The cost of each bit as uint8 (n, b), rounded to the least of COST_STEPS, and `most` in
+        these steps, rounded up. For kernels that add up the costs of the bits that differ."""
+        assert self.most is not None
+        step = float(self.costs[-1]) / COST_STEPS
+        table = np.rint(self.costs / step).astype(np.uint8)
+        values = np.abs(weights)
+        scale = np.sqrt(np.einsum("ij,ij->i", weights, weights) / max(1, weights.shape[1]))
+        scale[scale == 0] = 1.0
+        values *= (1 / (STEP * scale)).astype(np.float32)[:, None]
+        np.minimum(values, BINS - 1, out=values)
+        found: U8 = table[values.astype(np.uint16)]
+        return found, int(np.ceil(self.most / step))
 
 
 def normalised(weights: NDArray[np.floating]) -> F64:
@@ -114,6 +133,19 @@ def from_random_pairs(
         _costs(np.maximum(probability(centres, low), RAREST * tail)),
         f"random pairs of {count} rows of weights",
     )
+
+
+def of_cosine(cosine: float) -> Volatility:
+    """The volatility of pairs whose vectors have this cosine c.
+
+    Their sums have a joint normal distribution of that correlation: given W in units of its root
+    mean square, the other sum is c W + sqrt(1 - c^2) Z. So the sign differs with the chance
+    Phi(-c |W| / sqrt(1 - c^2)).
+    """
+    centres = (np.arange(BINS) + 0.5) * STEP
+    ratio = cosine / sqrt(max(1e-12, 1 - cosine * cosine))
+    chance = np.array([0.5 * erfc(at * ratio / sqrt(2)) for at in centres.tolist()])
+    return Volatility(_costs(chance), f"the law of pairs at cosine {cosine:g}")
 
 
 INDEPENDENT_SHARE = 0.75

@@ -313,9 +313,12 @@ class Handle:
 
     def nearness(
         self, h: int | None, similarity: float | None, recall: float, recipe: Recipe | None,
-        measure: str = "cosine",
+        measure: str = "cosine", *, weighted: bool = False,
     ) -> dict[str, Any]:
-        """What `Questions.asked` takes for a call's h or similarity, and its recall."""
+        """What `Questions.asked` takes for a call's h or similarity, and its recall.
+
+        `weighted` is whether the queries have weights.
+        """
         if similarity is None:
             require_measure(measure, None, None)
             return {"h": self.radius(h, recipe), "recall": recall}
@@ -323,6 +326,7 @@ class Handle:
         found = similar(
             similarity, h=h, recall=recall, bits=own.bits, sketch_bits=own.sketch_bits,
             measure=measure, weighting=None if recipe is None else recipe.weighting,
+            weighted=weighted,
         )
         return {"h": found.h, "recall": found.recall, "similar": found}
 

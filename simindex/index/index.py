@@ -793,7 +793,10 @@ class Index:
         snapshot = self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(batch)
         answerer = self._answerer
-        near = self._handle.nearness(h, similarity, recall, self._handle.recipe, measure)
+        near = self._handle.nearness(
+            h, similarity, recall, self._handle.recipe, measure,
+            weighted=asking.weights is not None,
+        )
         question = answerer.question(**near, method=method, memory=memory)
         return answerer.explain(snapshot, asking.rows, asking.weights, question)
 
@@ -838,7 +841,9 @@ class Index:
         self, h: int | None, similarity: float | None, recall: float, asking: Asked, measure: str
     ) -> dict[str, Any]:
         handle = self._handle
-        found = handle.nearness(h, similarity, recall, handle.recipe, measure)
+        found = handle.nearness(
+            h, similarity, recall, handle.recipe, measure, weighted=asking.weights is not None
+        )
         if similarity is not None:
             require_sketches(asking, found["similar"])
         return found

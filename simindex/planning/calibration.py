@@ -15,6 +15,11 @@ so in any mixture of them.
 The second needs many more flips than the first, about two hundred instead of a dozen, and exact
 tables are often cheaper. With the first alone, a review found 72% of near-duplicates of the second
 kind where 95% were asked for, and 86% where weights had rare large changes.
+
+Where a similarity is asked for, nothing has to be learned: at a cosine the law of the sums says how
+likely each bit is to flip (`volatility.of_cosine`). Pairs at that cosine are drawn for sampled rows
+(`by_cosine`), as many as the count takes, and counted in the same way. In several tables of a block
+design, the place of a pair is the least of those in its tables.
 """
 
 from __future__ import annotations
@@ -25,9 +30,11 @@ from math import comb
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F16, F64, I64, U64
+from simindex.arrays import F16, F32, F64, I64, U64, Bools
 from simindex.bits import vosh
-from simindex.bits.volatility import STEP, Volatility, symmetric_sums
+from simindex.bits.design import BlockDesign
+from simindex.bits.volatility import STEP, Volatility, of_cosine, symmetric_sums
+from simindex.methods.psmtables import permuted_weights
 
 ENOUGH_TEXTS = 64
 """Texts with near-duplicates from which flips are learned, instead of expected by the model."""
@@ -45,6 +52,20 @@ MASKS_AT_ONCE = 1 << 21
 """Flip sets that are held in memory together: 16 MB."""
 
 NORMAL_95 = 1.645
+
+DRAWN_PAIRS = 4096
+"""Pairs that are drawn at a cosine: their recall is known to 0.006 at 0.95, by 95%."""
+
+MOST_DRAWN_FLIPS = 1024
+"""Flips of one header from which drawn pairs are not counted on."""
+
+UNLIKELY = 0.002
+"""Of drawn pairs, those whose flips together cost more than a search of several tables takes: as
+many strangers cost as little as are within 9 bits."""
+
+MOST_EACH = 128
+"""And of the header of each of several tables: beyond it, networks are large."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NearPairs:
@@ -80,7 +101,12 @@ class Calibration:
     by_weight: Volatility | None = None
     """The model of near-duplicates that flip by weight, where none were learned from: `volatility`
     then hedges it, and the recall must be reached in independent ones, too."""
+    most_flips: int = MOST_FLIPS
+    """The most that are counted in one header."""
+    basis: str = "learned from"
+    """How a recall follows from the source."""
     _flips: dict[tuple[int, int, float], int] = field(default_factory=dict)
+    _flips_each: dict[tuple[str, int, int, float], int | None] = field(default_factory=dict)
 
     @property
     def learned(self) -> bool:
@@ -95,7 +121,7 @@ class Calibration:
     def promise(self, h: int, recall: float) -> str:
         """The guarantee of a search by flips, in words: what was counted, or else assumed."""
         if self._counts(h, recall):
-            return f"expected recall >= {recall:g}, learned from {self.source}"
+            return f"expected recall >= {recall:g}, {self.basis} {self.source}"
         if self.by_weight is None:
             return (
                 f"assumed: recall >= {recall:g} where bits flip independently of each other, as "
@@ -113,7 +139,7 @@ class Calibration:
             every = vosh.set_count(header_bits, h)
             found = 0
             if every:
-                most = min(every, MOST_FLIPS)
+                most = min(every, self.most_flips)
                 found = (
                     self._counted(header_bits, h, recall, most)
                     if self._counts(h, recall)
@@ -121,6 +147,21 @@ class Calibration:
                 ) or every
             self._flips[key] = found
         return self._flips[key]
+
+    def flips_each(
+        self, design: BlockDesign, header_bits: int, h: int, recall: float
+    ) -> int | None:
+        """The smallest k that reaches the recall if k flips are tried in each table of a design,
+        under headers of so many bits; None if MOST_EACH do not, or the recall cannot be counted.
+        """
+        key = (design.structure, header_bits, h, recall)
+        if key not in self._flips_each:
+            headers = [(number, header_bits) for number in range(design.tables)]
+            self._flips_each[key] = (
+                self._counted_in(headers, design, h, recall, MOST_EACH)
+                if self._counts(h, recall) else None
+            )
+        return self._flips_each[key]
 
     def _within(self, h: int) -> I64:
         """Pairs at distance h at most."""
@@ -135,29 +176,72 @@ class Calibration:
         return _with_confidence(recall, texts) is not None
 
     def _counted(self, header_bits: int, h: int, recall: float, most: int) -> int | None:
+        return self._counted_in([(0, header_bits)], None, h, recall, most)
+
+    def _counted_in(
+        self, headers: list[tuple[int, int]], design: BlockDesign | None, h: int, recall: float,
+        most: int,
+    ) -> int | None:
+        """Least k that reaches the recall by k flips in each header, (table, width)."""
         pairs = self.pairs
         within = self._within(h)
         texts = pairs.text[within]
-        wanted = pairs.differing[within, 0] & _header_mask(header_bits)
         distinct, place = np.unique(texts, return_inverse=True)
         share = 1.0 / np.bincount(place)[place] / len(distinct)
         target = _with_confidence(recall, len(distinct))
         assert target is not None
         for limit in _growing(most):
             rank = np.full(len(within), most + 1)
-            step = max(1, MASKS_AT_ONCE // limit)
-            for start in range(0, len(within), step):
-                part = slice(start, start + step)
-                masks = self._masks(pairs.weights[texts[part]], header_bits, h, limit)
-                hits = masks == wanted[part, None]
-                rank[part] = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, most + 1)
-            rank[wanted == 0] = 0
+            for number, header_bits in headers:
+                found = self._ranks(within, design, number, header_bits, h, limit)
+                np.minimum(rank, found, out=rank)
+            if design is not None:
+                rank[self._unlikely(within)] = most + 1
             order = np.argsort(rank, kind="stable")
             reached = np.cumsum(share[order])
             at = int(np.searchsorted(reached, target - 1e-12))
             if at < len(order) and rank[order[at]] <= limit:
                 return max(1, int(rank[order[at]]))
         return None
+
+    def _unlikely(self, within: I64) -> Bools:
+        """Which of some pairs a search of several tables does not take."""
+        most = self.volatility.most
+        if most is None:
+            return np.zeros(len(within), np.bool_)
+        return self.pair_costs()[within] > most
+
+    def pair_costs(self) -> F64:
+        """What the flips of each pair cost together."""
+        pairs, bits = self.pairs, self.sample.shape[1]
+        costs = self.volatility.of(pairs.weights)[pairs.text]
+        flipped = np.unpackbits(pairs.differing.astype(">u8").view(np.uint8), axis=1)
+        found: F64 = np.einsum("ij,ij->i", costs, flipped[:, :bits], dtype=np.float64)
+        return found
+
+    def _ranks(
+        self, within: I64, design: BlockDesign | None, number: int, header_bits: int, h: int,
+        limit: int,
+    ) -> I64:
+        """Of some pairs the place of what they flip in a header, in VOSH order; 0 for nothing, and
+        a large number for what is not among the first `limit`."""
+        pairs = self.pairs
+        texts, differing = pairs.text[within], pairs.differing[within]
+        weights = pairs.weights.astype(np.float32)
+        if design is not None and number:
+            differing, weights = (
+                design.permute(differing, number), permuted_weights(design, weights, number)
+            )
+        wanted = differing[:, 0] & _header_mask(header_bits)
+        rank = np.full(len(within), np.iinfo(np.int64).max)
+        step = max(1, MASKS_AT_ONCE // limit)
+        for start in range(0, len(within), step):
+            part = slice(start, start + step)
+            masks = self._masks(weights[texts[part]], header_bits, h, limit)
+            hits = masks == wanted[part, None]
+            rank[part] = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, rank[part])
+        rank[wanted == 0] = 0
+        return rank
 
     def _assumed(self, header_bits: int, h: int, recall: float, most: int) -> int | None:
         if self.by_weight is None:
@@ -208,12 +292,44 @@ class Calibration:
                 return at + 1
         return None
 
-    def _masks(self, weights: F16, header_bits: int, h: int, flips: int) -> U64:
+    def _masks(self, weights: F16 | F32, header_bits: int, h: int, flips: int) -> U64:
         order = vosh.plan(header_bits, h, flips)
         return _native.vosh(
             weights.astype(np.float32), self.volatility.costs, STEP, header_bits, h, flips,
             order.candidates, order.sort_network, order.select_network,
         )
+
+
+def by_cosine(sample: F16, cosine: float, *, stored_rows: int, seed: int = 0) -> Calibration:
+    """How bits flip in pairs at a cosine, by the law of their sums.
+
+    Parameters
+    ----------
+    sample : float16 (n, b)
+        Weights of rows, in units of their root mean square. Of fewer than `ENOUGH_TEXTS` rows,
+        normal weights are taken instead.
+    """
+    rng = np.random.default_rng(seed)
+    bits = sample.shape[1]
+    source = f"{DRAWN_PAIRS} pairs drawn at cosine {cosine:g}, of the weights of"
+    if len(sample) < ENOUGH_TEXTS:
+        sample = rng.normal(size=(DRAWN_PAIRS, bits)).astype(np.float16)
+        source = f"{source} a normal distribution"
+    else:
+        sample = sample[:DRAWN_PAIRS]
+        source = f"{source} {len(sample)} rows of the index"
+    law = of_cosine(cosine)
+    text = np.arange(DRAWN_PAIRS) % len(sample)
+    chance = 1 / (1 + np.exp(law.of(sample).astype(np.float64)))
+    flipped = rng.random((DRAWN_PAIRS, bits)) < chance[text]
+    differing = np.packbits(flipped, axis=1).view(">u8").astype(np.uint64)
+    pairs = NearPairs(bits, text, differing, sample)
+    drawn = Calibration(
+        law, pairs, sample, stored_rows, most_flips=MOST_DRAWN_FLIPS, basis="counted on"
+    )
+    most = float(np.quantile(drawn.pair_costs(), 1 - UNLIKELY))
+    drawn.volatility = Volatility(law.costs, source, most)
+    return drawn
 
 
 def _header_mask(header_bits: int) -> np.uint64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,9 @@ class Conditions:
     """Whether one match of a query is enough: permuted tables are then looked into one by one."""
     flips: Mapping[int, int] | None = None
     """Flip sets that reach the recall, by header width; None where only exact plans do."""
+    flips_each: Callable[[BlockDesign, int], int | None] | None = None
+    """Flip sets that reach the recall in each table of a design, by the width of their headers, if
+    any do; None where that is not known."""
     designs: Sequence[BlockDesign] = ()
     """Block designs that may be used."""
     machine: Machine = USUAL

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
-from simindex.methods import bphs, query_tables
+from simindex.methods import bphs, psm, psmtables, query_tables
 from simindex.methods.base import TablePlan, reaches
 from simindex.methods.crowding import MOST_FLIPS, Crowding, RowsNear
 from simindex.methods.stream import Stream
@@ -20,6 +20,7 @@ from simindex.planning.costs import (
     query_tables_ns,
     table_bytes,
     uniformly_compared,
+    vosh_ns,
 )
 from simindex.storage.tables.table import Table
 
@@ -33,7 +34,7 @@ LEAST_BATCH, LEAST_STREAMED = 1 << 10, 1 << 16
 def permuted(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """The tables of each design, and tables over the queries of a large batch."""
     for design in asked.designs:
-        if _has_tables(table, design, needed=asked.named):
+        if design.exact_for >= asked.h and _has_tables(table, design, needed=asked.named):
             yield permuted_plan(table, design, asked)
     if not asked.named:
         yield from over_queries(table, asked)
@@ -82,6 +83,51 @@ def _permuted_plan(
         widths=tuple(width for _, width in looked_up),
         probes=sum(probes for probes, _ in looked_up),
         compared=sum(compared),
+    )
+
+
+NARROWEST_EACH = 3
+"""How many bits narrower than a design's a header may be chosen for flips by weight."""
+
+
+def flipped(table: Table, asked: Conditions) -> Iterator[TablePlan]:
+    """The likeliest flips of the header of each table of a design, if the table has them."""
+    if asked.flips_each is None or table.fingerprints.shape[1] != 1:
+        return
+    for design in asked.designs:
+        if not _has_tables(table, design, needed=False):
+            continue
+        narrowest = min(
+            min(pair) for pair in zip(
+                _directory_bits(table, design), design.header_bits, strict=True
+            )
+        )
+        narrowest = min(narrowest, psm.MAX_HEADER_BITS)
+        for header_bits in range(narrowest, max(0, narrowest - NARROWEST_EACH), -1):
+            flips = asked.flips_each(design, header_bits)
+            if flips is not None:
+                yield _flipped_plan(table, design, header_bits, flips, asked)
+
+
+def _flipped_plan(
+    table: Table, design: BlockDesign, header_bits: int, flips: int, asked: Conditions
+) -> TablePlan:
+    rows, tables = len(table), design.tables
+    looked_up = [(flips + 1, header_bits)] * tables
+    compared = [
+        uniformly_compared(rows, flips + 1, header_bits) if near is None
+        else (flips + 1) * near[-1] / (1 + set_count(width, len(near) - 1))
+        for near, width in zip(_crowded(design, asked), design.header_bits, strict=True)
+    ]
+    swept_from = None if asked.first else bphs.sweep_queries(rows, 1, looked_up)
+    cost = permuted_ns(
+        asked.machine, rows, looked_up, compared=compared, h=asked.h, queries=asked.queries,
+        swept=reaches(asked.queries, swept_from),
+    )
+    cost += tables * vosh_ns(asked.machine, flips, asked.h, asked.queries)
+    return TablePlan(
+        psmtables.method_of(design), 0, flips, False, cost, design, swept_from=swept_from,
+        widths=(header_bits,) * tables, probes=tables * (flips + 1), compared=sum(compared),
     )
 
 
@@ -183,6 +229,11 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
 def designs_available(carried: Carried, method: str, h: int) -> list[BlockDesign]:
     """`asked_designs` of an index."""
     return asked_designs(method, h, carried.designs)
+
+
+def flipped_available(carried: Carried, method: str, h: int) -> Sequence[BlockDesign]:
+    """All designs of an index, whatever they are exact for: likely flips need not be."""
+    return carried.designs if method == "auto" else ()
 
 
 def permuted_bytes(tables: Sequence[Table], design: BlockDesign | None) -> int:

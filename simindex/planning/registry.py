@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from simindex.arrays import U8, U64
 from simindex.bits.design import BlockDesign
-from simindex.methods import bphs, crowding, issl, psm, query_tables, scan
+from simindex.methods import bphs, crowding, issl, psm, psmtables, query_tables, scan
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.methods.stream import Stream
 from simindex.planning import candidates, permuted
@@ -87,11 +88,22 @@ class Method:
     top: TopMethod | None = None
 
 
+def _flips(table: Table, asked: Conditions) -> Iterable[TablePlan]:
+    """Ways of PSM: in the sorted table alone, or in all tables of a design."""
+    return chain(candidates.probed(table, asked), permuted.flipped(table, asked))
+
+
+def _search_by_flips(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    search = psm.search if plan.design is None else psmtables.search
+    return search(table, plan, asked)
+
+
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
         Method(
-            psm.NAME, candidates.probed, psm.search, psm.swept, lossy=True, survey=crowding.survey,
+            psm.NAME, _flips, _search_by_flips, psm.swept, lossy=True,
+            available=permuted.flipped_available, survey=crowding.survey,
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
         ),
         Method(

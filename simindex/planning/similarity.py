@@ -29,6 +29,10 @@ USUAL_SHARE = 0.85
 """Of the pairs at the similarity, where no recall below 1 is asked for: within 12 of 64 bits at
 0.9."""
 
+RADIUS_LOSS = 0.4
+"""Of the pairs that may be lost, those beyond the radius where queries have weights and a sketch
+decides: flips take as long whatever the radius is, so that these may lose the others."""
+
 FURTHER = 0.05, 0.1
 """So much less similar are the strangers of which an answer without a sketch tells the share."""
 
@@ -93,12 +97,13 @@ class Similar:
 
 def similar(
     similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int,
-    measure: object = "cosine", weighting: str | None = None,
+    measure: object = "cosine", weighting: str | None = None, weighted: bool = False,
 ) -> Similar:
     """The similarity that a call was given, with its radius.
 
-    `weighting` is that of the recipe, if it is known. Raises InvalidOption if the similarity is out
-    of range, h was given, too, or the recipe has no such measure.
+    `weighting` is that of the recipe, if it is known; `weighted` is whether queries have weights.
+    Raises InvalidOption if the similarity is out of range, h was given, too, or the recipe has no
+    such measure.
     """
     require_measure(measure, similarity, weighting)
     if h is not None:
@@ -117,7 +122,8 @@ def similar(
         raise _out_of_range(similarity, measure)
     share = require_share(recall, "recall")
     share = USUAL_SHARE if share == 1.0 else share
-    radius = candidate_radius(value, share, bits)
+    near = 1 - RADIUS_LOSS * (1 - share) if weighted and sketch_bits and bits == 64 else share
+    radius = candidate_radius(value, near, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
     found = Similar(value, radius, left, bits, 0, radius)

@@ -22,7 +22,7 @@ from simindex.methods.base import QueryPlan
 from simindex.methods.crowding import LEAST_ROWS
 from simindex.options import IndexOptions
 from simindex.planning import registry
-from simindex.planning.calibration import Calibration
+from simindex.planning.calibration import Calibration, by_cosine
 from simindex.planning.limited import plan_within, without_limit
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.planner import (
@@ -56,6 +56,9 @@ known; one that was learned from, at twice the rows."""
 
 MOST_KNOWN = 256
 """Questions, and tables of one, whose plans are kept from one commit to the next."""
+
+MOST_COSINES = 64
+"""Similarities for which it is kept how bits flip: half a megabyte each."""
 
 Ways = tuple[tuple[Method, ...], tuple[BlockDesign, ...]]
 """Methods and block designs that may answer a question."""
@@ -112,6 +115,7 @@ class Plans:
     def __init__(self) -> None:
         self._machine = USUAL
         self._calibrations: dict[int, Calibration] = {}
+        self._by_cosines: dict[float, Calibration] = {}
         self._known: tuple[Snapshot | None, dict[tuple[Any, ...], QueryPlan]] = (None, {})
         self._tables = TablePlans()
         self._known_ways: tuple[tuple[Segment, ...], IndexOptions | None, dict[Any, Ways]]
@@ -150,6 +154,7 @@ class Plans:
         asked = (
             question.h, question.first, question.recall, question.method, queries.bit_length(),
             weights is None, question.memory,
+            None if question.similar is None else question.similar.similarity,
         )
         planned_for, plans = self._known
         if planned_for is not snapshot:
@@ -162,7 +167,10 @@ class Plans:
         methods, designs = self._ways(snapshot, question)
         calibration = None
         if question.recall < 1 and weights is not None and any(row.lossy for row in methods):
-            calibration = self._calibrated(snapshot, h, weights)
+            if question.similar is None:
+                calibration = self._calibrated(snapshot, h, weights)
+            else:
+                calibration = self._by_cosine(snapshot, question.similar.similarity)
         known_plans = self._tables.known(asked, (methods, designs, calibration))
         fresh = [table for table in tables if not _is_known(table, known_plans)]
         if fresh:
@@ -190,10 +198,10 @@ class Plans:
         found = known.get(asked)
         if found is None:
             carried, methods = surveys.carried(snapshot), registry.asked(question.method)
-            available = [
+            available = list(dict.fromkeys(
                 design for row in methods
                 for design in row.available(carried, question.method, question.h)
-            ]
+            ))
             methods, designs = within_memory(snapshot.tables, question, available)
             found = methods, tuple(designs)
             if question.memory is None and len(known) < MOST_KNOWN:
@@ -221,6 +229,19 @@ class Plans:
             if known.stored_rows <= 2 * rows and rows <= growth * known.stored_rows:
                 return known
         return self.learn(snapshot, h=h, budget_s=CALIBRATION_BUDGET_S, queries=weights)
+
+    def _by_cosine(self, snapshot: Snapshot, cosine: float) -> Calibration:
+        """Drawn for the rows whose weights the index knows, again once there are twice as many or
+        half of them."""
+        rows = snapshot.stored_rows
+        known = self._by_cosines.get(cosine)
+        if known is None or not known.stored_rows <= 2 * rows <= 4 * known.stored_rows:
+            known = by_cosine(snapshot.reservoir.weights, cosine, stored_rows=rows)
+            with self._lock:
+                if len(self._by_cosines) >= MOST_COSINES:
+                    self._by_cosines.clear()
+                self._by_cosines[cosine] = known
+        return known
 
     def learn(
         self, snapshot: Snapshot, *, h: int, budget_s: float, queries: F32 | None

@@ -100,10 +100,12 @@ def _pieces(table: Table, plan: TablePlan, asked: Asked, most: int) -> Iterator[
     """Live rows within h of the query, piece by piece, as the plan finds them."""
     release = asked.stream is not None and asked.stream.release
     asked = asked._replace(first=False, room=None, built=None, stream=None, threads=1)
-    look = scan.search if plan.exact else psm.search
+    # Pieces have no permuted tables: all rows within h are given then, and not some of them.
+    compared = plan.exact or plan.design is not None
+    look = scan.search if compared else psm.search
     rows = min(max(most, LEAST_ROWS), MOST_ROWS)
     for start in range(0, len(table), rows):
-        found = look(_piece(table, start, start + rows, indexed=not plan.exact), plan, asked)
+        found = look(_piece(table, start, start + rows, indexed=not compared), plan, asked)
         found = found._replace(row=found.row + np.uint32(start))
         if asked.tombstones is not None and asked.tombstones.concerns(table):
             found = live(table, found, asked.tombstones)

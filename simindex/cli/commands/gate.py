@@ -178,7 +178,9 @@ def _opening(
         near["h"] = asked.index.h if h is None else h
         bits, radius = own.bits, near["h"]
     else:
-        chosen = similar(**near, bits=own.bits, sketch_bits=own.sketch_bits)
+        chosen = similar(
+            **near, bits=own.bits, sketch_bits=own.sketch_bits, weighted=not asked.of_rows
+        )
         bits, radius = chosen.compared_bits, chosen.h
     return near, Opening(
         asked.name, bits, radius, near["similarity"], limits, asked.inputs, simindex.__version__

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "bind/arrays.hpp"
@@ -31,6 +32,16 @@ inline Search search_of(const In<std::uint64_t, 2>& queries, std::size_t words, 
   require(aligned(queries.data(), 8), "queries: needs words aligned to 8 bytes; copy the array");
   require(h >= 0, "h: 0 or more");
   return {queries.data(), queries.shape(0), static_cast<std::uint64_t>(h), first, room};
+}
+
+// What a query takes of the rows within h, where the costs of its flips are given.
+inline Likely likely_of(const std::optional<In<std::uint8_t, 2>>& costs, std::uint32_t most,
+                        const Search& search, std::size_t words) {
+  if (!costs) return {};
+  require(costs->shape(0) == search.m && costs->shape(1) == 64 && words == 1,
+          "costs: a row of 64 per query, of rows of 64 bits");
+  require(!search.first, "costs: not for first matches");
+  return {costs->data(), most};
 }
 
 // Arrays that were checked once and are searched many times: each array costs a call 0.3 us, which is

@@ -1,9 +1,11 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -76,10 +78,13 @@ IdResult probe_checked(const CheckedTable& checked, int header_bits,
 
 IdResult psm_checked(const CheckedTable& checked, const CheckedVosh& vosh,
                      const In<std::uint64_t, 2>& queries, const In<float, 2>& weights, bool first,
-                     int level, Room* room) {
+                     int level, Room* room, const std::optional<In<std::uint8_t, 2>>& costs,
+                     std::uint32_t most) {
   const Vosh& plan = vosh.plan();
   const Table table = checked.table(plan.header_bits);
-  const Search search = search_of(queries, table.words, plan.h, first, room);
+  Search search = search_of(queries, table.words, plan.h, first, room);
+  const Likely likely = likely_of(costs, most, search, table.words);
+  if (costs) search.likely = &likely;
   require(weights.shape(0) == search.m && weights.shape(1) == plan.bits,
           "weights: a row per query, a column per bit");
   return with_ids(checked, [&] {
@@ -118,7 +123,8 @@ void bind_probe(nb::module_& m) {
         nb::arg("first"), nb::arg("level") = -1, nb::arg("room").none() = nb::none());
   m.def("psm_checked", &psm_checked, nb::arg("table"), nb::arg("vosh"),
         nb::arg("queries").noconvert(), nb::arg("weights").noconvert(), nb::arg("first"),
-        nb::arg("level") = -1, nb::arg("room").none() = nb::none());
+        nb::arg("level") = -1, nb::arg("room").none() = nb::none(),
+        nb::arg("costs").noconvert().none() = nb::none(), nb::arg("most") = 0);
 }
 
 }  // namespace simindex

@@ -86,13 +86,16 @@ std::unique_ptr<CheckedProbes> bound_partition_headers(const CheckedTable& check
 
 IdResult bound_sweep(const CheckedTable& checked, const CheckedProbes& probes, int h,
                      std::size_t begin, std::size_t end,
-                     const std::optional<In<std::uint8_t, 1>>& skip, int level, Room* room) {
+                     const std::optional<In<std::uint8_t, 1>>& skip, int level, Room* room,
+                     const std::optional<In<std::uint8_t, 2>>& costs, std::uint32_t most) {
   const Partitioned& batch = probes.batch();
   const Table table = checked.table(batch.header_bits);
   require(table.words == batch.words && table.directory_bits == batch.directory_bits,
           "probes: of this table");
   require(begin <= end && end <= batch.partitions(), "partitions: begin <= end <= all");
-  const Search search = search_of(probes.queries(), table.words, h, false, room);
+  Search search = search_of(probes.queries(), table.words, h, false, room);
+  const Likely likely = likely_of(costs, most, search, table.words);
+  if (costs) search.likely = &likely;
   require(!skip || skip->shape(0) == search.m, "skip: one for each query");
   return with_ids(checked, [&] {
     return sweep_partitioned(table, search, batch, begin, end, skip ? skip->data() : nullptr,
@@ -115,7 +118,8 @@ void bind_sweep(nb::module_& m) {
         nb::arg("keep") = true);
   m.def("sweep", &bound_sweep, nb::arg("table"), nb::arg("probes"), nb::arg("h"), nb::arg("begin"),
         nb::arg("end"), nb::arg("skip").noconvert().none() = nb::none(), nb::arg("level") = -1,
-        nb::arg("room").none() = nb::none());
+        nb::arg("room").none() = nb::none(), nb::arg("costs").noconvert().none() = nb::none(),
+        nb::arg("most") = 0);
 }
 
 }  // namespace simindex

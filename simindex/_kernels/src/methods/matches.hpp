@@ -9,6 +9,7 @@
 // allocates little. Where a call has a `room`, the capacity is taken from it.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,10 +20,30 @@
 
 namespace simindex {
 
+// Which of the rows within h a query takes, of 64-bit rows: those whose differing bits cost `most`
+// together, or less. A stranger differs in any bits, a near-duplicate in those that are near their
+// sign, which cost little: of strangers within 16 bits of 64 one in 10,000 costs so little.
+struct Likely {
+  const std::uint8_t* costs = nullptr;  // (m, 64): of each bit of a query, bit 63 first
+  std::uint32_t most = 0;
+
+  // Before rows are compared with a query.
+  void ask_for(std::int64_t query) const {
+    __builtin_prefetch(costs + 64 * static_cast<std::size_t>(query));
+  }
+
+  bool takes(std::int64_t query, std::uint64_t differing) const {
+    const std::uint8_t* of = costs + 64 * static_cast<std::size_t>(query);
+    std::uint32_t sum = 0;
+    for (; differing != 0; differing &= differing - 1) sum += of[63 - std::countr_zero(differing)];
+    return sum <= most;
+  }
+};
+
 class Matches {
  public:
   Matches() = default;
-  explicit Matches(Room* shared) : room(shared) {}
+  explicit Matches(Room* shared, const Likely* taken = nullptr) : room(shared), likely(taken) {}
   Matches(Matches&& other) noexcept { swap(other); }
   Matches& operator=(Matches&& other) noexcept {
     swap(other);
@@ -46,9 +67,10 @@ class Matches {
     ++size;
   }
 
-  // What a search finds; it does not need to know which bits differ.
+  // What a search finds.
   void take(std::int64_t query_number, std::uint32_t row_number, std::uint64_t bits,
-            std::uint64_t) {
+            std::uint64_t differing) {
+    if (likely != nullptr && !likely->takes(query_number, differing)) return;
     push(query_number, row_number, bits);
   }
 
@@ -76,6 +98,7 @@ class Matches {
   std::size_t size = 0;
   std::size_t capacity = 0;
   Room* room = nullptr;
+  const Likely* likely = nullptr;  // while it is filled, if not all rows are taken
 
  private:
   [[gnu::noinline]] void grow() {
@@ -106,6 +129,7 @@ class Matches {
     std::swap(size, other.size);
     std::swap(capacity, other.capacity);
     std::swap(room, other.room);
+    std::swap(likely, other.likely);
   }
 
   template <class T>

@@ -173,7 +173,7 @@ void find_words(const Table& own, const Hits& hits, std::size_t sweep_queries, i
 // All matches of 64-bit rows.
 FoundAgain bphs_words(const Table& own, std::span<const PermutedTable> tables, const Search& search,
                       std::size_t sweep_queries, int level) {
-  FoundAgain result{Found(search.room)};
+  FoundAgain result{Found(search)};
   Found& out = result.found;
   Hits hits(search.room);
   Memory<std::uint64_t> permuted = allocate<std::uint64_t>(search.m);
@@ -223,7 +223,7 @@ void find_again(const Table& own, const WideHits& hits, bool first, int level, F
 // All matches of rows of any width.
 FoundAgain bphs_wide(const Table& own, std::span<const PermutedTable> tables, const Search& search,
                      int level) {
-  FoundAgain result{Found(search.room)};
+  FoundAgain result{Found(search)};
   Found& out = result.found;
   const std::size_t words = own.words;
   WideHits hits(search.room);
@@ -249,7 +249,7 @@ FoundAgain bphs_wide(const Table& own, std::span<const PermutedTable> tables, co
 
 FoundAgain bphs_first(const Table& own, std::span<const PermutedTable> tables,
                       const Search& search, int level) {
-  FoundAgain result{Found(search.room)};
+  FoundAgain result{Found(search)};
   Found& out = result.found;
   const std::size_t words = own.words;
   std::vector<std::int64_t> left(search.m);  // queries that have found nothing yet

@@ -215,7 +215,7 @@ Counts run_at(const Table& table, const Search& search, Source& source, int leve
 
 template <class Source>
 Found run_at(const Table& table, const Search& search, Source& source, int level) {
-  Found found{search.room};
+  Found found{search};
   static_cast<Counts&>(found) = run_at(table, search, source, level, found.matches);
   return found;
 }

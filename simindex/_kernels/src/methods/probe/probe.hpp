@@ -62,6 +62,7 @@ struct Search {
   std::uint64_t h = 0;
   bool first = false;  // at most one match per query: the first found, masks in their order
   Room* room = nullptr;  // of the matches, if there is a bound
+  const Likely* likely = nullptr;  // which rows within h are taken, if not all; not in `first` mode
 };
 
 struct Counts {
@@ -71,7 +72,7 @@ struct Counts {
 
 struct Found : Counts {
   Found() = default;
-  explicit Found(Room* room) : matches(room) {}
+  explicit Found(const Search& search) : matches(search.room, search.likely) {}
 
   Matches matches;  // in query order
 };

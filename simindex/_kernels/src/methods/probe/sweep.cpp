@@ -245,7 +245,7 @@ void partition_headers(const Chosen& chosen, Partitioned& batch) {
 
 Found sweep_partitioned(const Table& table, const Search& search, const Partitioned& batch,
                         std::size_t begin, std::size_t end, const std::uint8_t* skip, int level) {
-  Found found{search.room};
+  Found found{search};
   if (table.n == 0 || search.m == 0) return found;
   for (std::size_t partition = begin; partition < end; ++partition)
     found.probes += batch.probes.count(partition, 0);

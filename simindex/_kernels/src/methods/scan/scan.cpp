@@ -112,7 +112,7 @@ Matches by_query(Matches& from, std::size_t m) {
 
 Found scan(const std::uint64_t* rows, std::size_t n, std::size_t words, const Search& search,
            int level) {
-  Found found{search.room};
+  Found found{search};
   if (n == 0 || search.m == 0) return found;
 #if SIMINDEX_X86
   if (level >= kAvx512Vpopcntdq)
