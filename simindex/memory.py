@@ -34,8 +34,7 @@ def machine_bytes() -> int:
 def give_back() -> None:
     """Returns memory that was freed to the system, where the C library keeps it.
 
-    That of GNU keeps what a thread has freed below what it still holds: after merges of 3 M rows
-    it held 60 MB of 100. Takes about a millisecond for each 10 MB.
+    That of GNU keeps what was freed below what is still held.
     """
     trim = _trim()
     if trim is not None:
