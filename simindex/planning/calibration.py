@@ -101,8 +101,8 @@ class Calibration:
     by_weight: Volatility | None = None
     """The model of near-duplicates that flip by weight, where none were learned from: `volatility`
     then hedges it, and the recall must be reached in independent ones, too."""
-    most_flips: int = MOST_FLIPS
-    """The most that are counted in one header."""
+    most_flips: int | None = None
+    """The most that are counted in one header, if fewer than MOST_FLIPS."""
     basis: str = "learned from"
     """How a recall follows from the source."""
     _flips: dict[tuple[int, int, float], int] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Calibration:
             every = vosh.set_count(header_bits, h)
             found = 0
             if every:
-                most = min(every, self.most_flips)
+                most = min(every, self.most_flips or MOST_FLIPS)
                 found = (
                     self._counted(header_bits, h, recall, most)
                     if self._counts(h, recall)
