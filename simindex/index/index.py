@@ -327,7 +327,8 @@ class Index:
             Share of the matches to find. 1.0 is always exact. With `similarity` it is the share of
             the pairs at that similarity that become candidates; 1.0 stands for 0.85 then. Below 1,
             the number of bit flips is learned from near-duplicates in the index, and assumed while
-            it has too few of them. `Matches.stats.guarantee` says which.
+            it has too few of them; with `similarity` it follows from the law of pairs at that
+            cosine. `Matches.stats.guarantee` says which.
         method : str
             ``"psm"``, ``"scan"``, ``"bphs"`` for the index's permuted tables (or the name of one
             design), ``"issl"`` for its slice lists, or ``"auto"`` for the cheapest of those that

@@ -60,8 +60,8 @@ MOST_DRAWN_FLIPS = 1024
 """Flips of one header from which drawn pairs are not counted on."""
 
 UNLIKELY = 0.002
-"""Of drawn pairs, those whose flips together cost more than a search of several tables takes: as
-many strangers cost as little as are within 9 bits."""
+"""Of drawn pairs, those whose flips together cost more than a search of several tables takes. Of
+20,000 simulated strangers that share a header with a query, none cost so little."""
 
 MOST_EACH = 128
 """And of the header of each of several tables: beyond it, networks are large."""
@@ -101,8 +101,8 @@ class Calibration:
     by_weight: Volatility | None = None
     """The model of near-duplicates that flip by weight, where none were learned from: `volatility`
     then hedges it, and the recall must be reached in independent ones, too."""
-    most_flips: int = MOST_FLIPS
-    """The most that are counted in one header."""
+    most_flips: int | None = None
+    """The most that are counted in one header, if fewer than MOST_FLIPS."""
     basis: str = "learned from"
     """How a recall follows from the source."""
     _flips: dict[tuple[int, int, float], int] = field(default_factory=dict)
@@ -139,7 +139,7 @@ class Calibration:
             every = vosh.set_count(header_bits, h)
             found = 0
             if every:
-                most = min(every, self.most_flips)
+                most = min(every, self.most_flips or MOST_FLIPS)
                 found = (
                     self._counted(header_bits, h, recall, most)
                     if self._counts(h, recall)

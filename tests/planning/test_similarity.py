@@ -28,6 +28,15 @@ def test_radius_and_search_reach_the_share_together() -> None:
     assert (made().h, made().most, made().compared_bits) == (12, 73, 512)
 
 
+def test_with_weights_and_a_sketch_flips_may_lose_more_than_the_radius() -> None:
+    usual, weighted = made(recall=0.95), made(recall=0.95, weighted=True)
+    assert (usual.h, weighted.h) == (14, 15)
+    assert weighted.recall < usual.recall
+    assert share_within(15, 0.9, 64) * weighted.recall >= 0.95 - 1e-9
+    for same in ({"sketch_bits": 0}, {"bits": 128}):
+        assert made(recall=0.95, weighted=True, **same) == made(recall=0.95, **same)
+
+
 def test_equal_documents_are_asked_for_by_one() -> None:
     assert (made(1).h, made(1).most, made(1).recall) == (0, 0, 0.85)
 

@@ -1,9 +1,9 @@
 """Queries with weights by a similarity, their candidates kept or rejected by sketches.
 
 Rows have weights of a standard normal distribution and random sketches. The last tenth of a slice
-are rewrites of the first tenth. A rewrite of the cosine
-c has the weights c W + sqrt(1 - c^2) Z, and a sketch with each bit flipped by the chance
-arccos(c) / pi, as further bits of the same sums have it.
+are rewrites of the first tenth. A rewrite of the cosine c has the weights c W + sqrt(1 - c^2) Z,
+and a sketch with each bit flipped by the chance arccos(c) / pi, as further bits of the sums have
+it. Recall is the share of all such pairs whose sketch is near enough.
 """
 
 from __future__ import annotations

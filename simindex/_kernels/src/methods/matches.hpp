@@ -22,7 +22,8 @@ namespace simindex {
 
 // Which of the rows within h a query takes, of 64-bit rows: those whose differing bits cost `most`
 // together, or less. A stranger differs in any bits, a near-duplicate in those that are near their
-// sign, which cost little: of strangers within 16 bits of 64 one in 10,000 costs so little.
+// sign, which cost little. At 10 M rows, 70 strangers of a query were within 16 bits under its likely
+// headers, and took 1.7 us each to be rejected by their sketches.
 struct Likely {
   const std::uint8_t* costs = nullptr;  // (m, 64): of each bit of a query, bit 63 first
   std::uint32_t most = 0;
