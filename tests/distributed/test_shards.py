@@ -271,7 +271,7 @@ def test_a_similarity_is_refused_before_any_task(tmp_path: Path) -> None:
     made._run = none
     for call in (made.query, lambda _, **near: list(made.pairs(**near))):
         made._run = map if call != made.query else none
-        with pytest.raises(InvalidOption, match="similarity=1.5"):
+        with pytest.raises(InvalidOption, match=r"similarity=1\.5"):
             call(batch, similarity=1.5)
         with pytest.raises(InvalidOption, match="contradict"):
             call(batch, similarity=0.9, h=3)

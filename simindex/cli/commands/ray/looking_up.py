@@ -141,8 +141,8 @@ def top(
 def _look_up(
     root: str, connection: dict[str, Any], ask: Ask, *, h: int | None,
     similarity: float | None, k: int | None, listed: str | None, inputs: tuple[str, ...],
-    texts: tuple[str, ...], fingerprints: list[list[int]], others: tuple[str, ...], reading: Reading, results: Results,
-    as_json: bool, quiet: bool,
+    texts: tuple[str, ...], fingerprints: list[list[int]], others: tuple[str, ...],
+    reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     import numpy as np
 
