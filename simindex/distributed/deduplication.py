@@ -37,7 +37,7 @@ class Losers(NamedTuple):
 def losers(parts: Iterable[Pairs]) -> Losers:
     """The rows that lose, of pairs of all pairs of shards with `collapse_equal`.
 
-    Takes the pairs of different fingerprints into memory, about 60 bytes each, and 60 for each row
+    Takes the pairs of different fingerprints into memory, about 120 bytes each, and 60 for each row
     that equals another one.
     """
     joined = _joined(parts)
