@@ -46,8 +46,7 @@ def local_index(path: Path, batch: simindex.Batch) -> simindex.Index:
 def sketched(seed: int, rows: int, words: int = 4) -> simindex.Batch:
     """Rows as of `families` with sketches of which many are equal, or near, each for itself.
 
-    Rows of one fingerprint have equal and other sketches, and rows of one sketch other
-    fingerprints.
+    Rows of one fingerprint have equal and other sketches, and rows of a sketch other fingerprints.
     """
     rng = np.random.default_rng(seed)
     fingerprints = families(seed, rows)

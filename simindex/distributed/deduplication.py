@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64, Bools
 from simindex.distributed.forests import Forest, united
-from simindex.distributed.merging import merge_pairs
 from simindex.records.pairs import CollapsedPairs, Pairs
 
 
@@ -37,45 +37,71 @@ class Losers(NamedTuple):
 def losers(parts: Iterable[Pairs]) -> Losers:
     """The rows that lose, of pairs of all pairs of shards with `collapse_equal`.
 
-    Takes the pairs of different fingerprints into memory, about 60 bytes each, and 60 for each row
+    Takes the pairs of different fingerprints into memory, about 120 bytes each, and 60 for each row
     that equals another one.
     """
-    joined = merge_pairs(parts)
+    joined = _joined(parts)
     groups = _groups(joined)
     near = ~_equal(joined)
-    a = groups.roots_of(joined.a[near].astype(np.uint64))
-    b = groups.roots_of(joined.b[near].astype(np.uint64))
-    first, other = np.minimum(a, b), np.maximum(a, b)
-    first, other, distance = _once(first, other, joined.distance[near])
+    bits = joined.distance[near]
+    a = groups.roots_of(joined.a[near])
+    b = groups.roots_of(joined.b[near])
+    del joined, near
+    first, other, distance = _once(np.minimum(a, b), np.maximum(a, b), bits)
+    del a, b, bits
     kept_away = _kept_away(first, other)
     return _assigned(groups, first, other, distance, kept_away)
 
 
-def _equal(joined: Pairs) -> Bools:
+class _Joined(NamedTuple):
+    """The columns of all parts, in no order and without their keys."""
+
+    a: U64
+    b: U64
+    distance: U16
+    equal: list[Forest]
+    """Rows of a shard that equal another one of it."""
+    similarity_bits: int
+
+
+def _joined(parts: Iterable[Pairs]) -> _Joined:
+    none = np.empty(0, np.uint64)
+    a, b, distance, equal, bits = [none], [none], [np.empty(0, np.uint16)], [], 0
+    for part in parts:
+        a.append(part.a.astype(np.uint64, copy=False))
+        b.append(part.b.astype(np.uint64, copy=False))
+        distance.append(part.distance)
+        bits = max(bits, part.similarity_bits)
+        if isinstance(part, CollapsedPairs):
+            groups = part.groups
+            equal.append(Forest(groups.row.astype(np.uint64), groups.first.astype(np.uint64)))
+    return _Joined(
+        np.concatenate(a), np.concatenate(b), np.concatenate(distance), equal, bits
+    )
+
+
+def _equal(joined: _Joined) -> Bools:
     """Which pairs are of equal fingerprints, bool (p,).
 
     Of a similarity none: sketches may be equal where fingerprints are not, and then what is near
     one of both is not always near the other. Equal rows of two shards are near each other.
     """
     if joined.similarity_bits:
-        return np.zeros(len(joined), np.bool_)
+        return np.zeros(len(joined.distance), np.bool_)
     equal: Bools = joined.distance == 0
     return equal
 
 
-def _groups(joined: Pairs) -> Forest:
+def _groups(joined: _Joined) -> Forest:
     """Rows of equal fingerprints, with the smallest id of each."""
     equal = _equal(joined)
-    parts = [Forest(joined.b[equal].astype(np.uint64), joined.a[equal].astype(np.uint64))]
-    if isinstance(joined, CollapsedPairs):
-        within = joined.groups
-        parts.append(Forest(within.row.astype(np.uint64), within.first.astype(np.uint64)))
-    return united(parts)
+    return united([Forest(joined.b[equal], joined.a[equal]), *joined.equal])
 
 
 def _once(a: U64, b: U64, distance: U16) -> tuple[U64, U64, U16]:
     """Pairs of fingerprints, each once, by (a, b): two shards may have both fingerprints."""
-    order = np.lexsort((b, a))
+    order = _native.sort_rows(b)
+    order = order[_native.sort_rows(a[order])]
     a, b, distance = a[order], b[order], distance[order]
     new = np.ones(len(a), np.bool_)
     new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
@@ -84,13 +110,18 @@ def _once(a: U64, b: U64, distance: U16) -> tuple[U64, U64, U16]:
 
 def _kept_away(a: U64, b: U64) -> U64:
     """Ids of first rows that a kept one keeps away, ascending. Pairs have a < b, by (a, b)."""
-    gone: set[int] = set()
+    others = np.unique(b)  # only these can be kept away: a set of Python took 100 bytes for each
+    gone = np.zeros(len(others) + 1, np.bool_)  # the last is that of a row that cannot
     bounds = np.flatnonzero(np.r_[True, a[1:] != a[:-1], True]) if len(a) else np.empty(0, np.int64)
-    begins, ends = bounds[:-1], bounds[1:]
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        if int(a[begin]) not in gone:
-            gone.update(b[begin:end].tolist())
-    return np.sort(np.fromiter(gone, np.uint64, len(gone)))
+    own = np.searchsorted(others, a[bounds[:-1]])
+    known = own < len(others)
+    known[known] = others[own[known]] == a[bounds[:-1]][known]
+    own[~known] = len(others)
+    places = np.searchsorted(others, b)
+    for place, begin, end in zip(own, bounds[:-1], bounds[1:], strict=True):
+        if not gone[place]:
+            gone[places[begin:end]] = True
+    return others[gone[:-1]]
 
 
 def _assigned(
