@@ -61,7 +61,6 @@ TESTED_BY = {
     "distributed/ray/calls.py": "distributed/ray/test_connection.py",
     "distributed/ray/cluster.py": "distributed/ray/test_connection.py",
     "distributed/ray/holders.py": "distributed/ray/test_connection.py",
-    "distributed/nearness.py": "distributed/test_shards.py",
     "distributed/verifying.py": "distributed/test_shards.py",
     "reporting/gated.py": "reporting/test_gate_lines.py",
     "inputs/http_body.py": "inputs/test_archives.py",

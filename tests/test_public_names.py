@@ -40,7 +40,7 @@ def _is_own(name: str) -> bool:
 
 
 KNOWN = frozenset(
-    {"None", "U16", "U32", "U64", "F32", "I64", "Bools", "NDArray", "KeyKind", "IdfTable"}
+    {"None", "U16", "U32", "U64", "F32", "F64", "I64", "Bools", "NDArray", "KeyKind", "IdfTable"}
 )
 """Arrays and parts of them; `KeyKind` is a choice of strings, `IdfTable` a part of a recipe."""
 

@@ -78,13 +78,18 @@ class VerifiedLosses:
 def stored_candidates(
     index: Searchable, batch: Batch, near: Nearness, doubt: Doubt
 ) -> Candidates:
-    """The nearest `MOST_COMPARED` stored rows that may be near each row; equal rows ask once."""
+    """The nearest `MOST_COMPARED` stored rows that may be near each row; equal rows ask once.
+
+    They ask without weights, so that none is missed within the radius.
+    """
     first, member_of = distinct(whole(batch.rows, near.sketch(batch)))
     if not len(first):
         return Candidates(
             np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int64), []
         )
-    found = index.query(batch.take(first), limit=MOST_COMPARED, **doubt.question)
+    found = index.query(
+        batch.take(first).without_weights(), limit=MOST_COMPARED, **doubt.question
+    )
     order = np.lexsort((found.distance, found.query))
     starts = np.searchsorted(found.query[order], np.arange(len(first) + 1))
     length = np.diff(starts)[member_of]

@@ -162,6 +162,13 @@ class Batch:
             named["sketch"] = self.sketch
         return arrow.stream(named)
 
+    def without_weights(self) -> Batch:
+        """The same documents; queries of them are answered exactly."""
+        return Batch.checked(
+            self._rows, ids=self.ids, keys=self.keys, weights=None, recipe=self.recipe,
+            features=self.features, sketch=self.sketch,
+        )
+
     def take(self, rows: NDArray[np.intp]) -> Batch:
         """The batch of the given rows, in the given order."""
         keys: Any = None if self.keys is None else [self.keys[i] for i in rows.tolist()]

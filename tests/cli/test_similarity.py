@@ -170,5 +170,5 @@ def test_texts_get_sketches_by_an_option(run: Run, tmp_path: Path) -> None:
         "build", "u.sim", "a.jsonl", "--sketch-bits", "65", code=2
     ).stderr
     told = run("explain", "t.sim", "--text", text, "--similarity", "0.9").stdout
-    assert "documents within 12 bits" in told
+    assert "documents within 14 bits" in told
     assert "of 128 bits of sketch" in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simindex import Batch
+from simindex import Batch, Recipe
 from simindex.errors import InvalidBatch
 
 
@@ -21,3 +21,11 @@ def test_sketches_are_rows_of_bits_one_for_each_fingerprint() -> None:
     ):
         with pytest.raises(InvalidBatch, match=said):
             Batch(rows, sketch=wrong)
+
+
+def test_a_batch_without_weights_is_otherwise_the_same() -> None:
+    batch = Recipe(sketch_bits=128).batch(["one two three", "four five"], keys=["a", "b"])
+    bare = batch.without_weights()
+    assert batch.weights is not None and bare.weights is None
+    for name in ("rows", "keys", "recipe", "sketch"):
+        assert getattr(bare, name) is getattr(batch, name)

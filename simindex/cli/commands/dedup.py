@@ -196,7 +196,8 @@ def dedup(
             place = lasting(Path(index_path), asked)
         opened.enter_context(place.index)
         rows_before = len(place.index)
-        near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated)
+        near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated,
+                         weighted=not verify_text)
         h = near.h
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity
@@ -322,9 +323,12 @@ def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) ->
 
 def _nearness(
     place: Place, h: int | None, similarity: float | None, measure: str, recall: float,
-    *, calibrated: bool,
+    *, calibrated: bool, weighted: bool,
 ) -> Nearness:
-    """What near-duplicates are: by the options, else by the recipe."""
+    """What near-duplicates are: by the options, else by the recipe.
+
+    `weighted` is whether stored rows are asked for with weights: all buffers have their radius.
+    """
     from simindex.pairs.deduplication import Nearness
     from simindex.planning.similarity import similar
 
@@ -340,5 +344,6 @@ def _nearness(
     found = similar(
         similarity, h=h, recall=recall, bits=recipe.bits,
         sketch_bits=place.index.options.sketch_bits, measure=measure, weighting=recipe.weighting,
+        weighted=weighted,
     )
     return Nearness(found.h, recall, found)

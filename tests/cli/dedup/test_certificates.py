@@ -90,7 +90,7 @@ def test_dedup_drops_what_is_similar_to_a_kept_document(
     sketches = [[int(word) for word in row] for row in batch.sketch]
 
     def apart(a: int, b: int) -> int | None:
-        if (prints[a] ^ prints[b]).bit_count() > 12:
+        if (prints[a] ^ prints[b]).bit_count() > 14:
             return None
         bits = sum(
             (x ^ y).bit_count() for x, y in zip(sketches[a], sketches[b], strict=True)
