@@ -193,6 +193,7 @@ def _shows(node: ast.expr, name: str | None) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_errors_of_the_package_have_their_remedies_in_the_field() -> None:
     trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
     told: dict[str, int] = {}

@@ -30,6 +30,7 @@ def paths_of(items: list[dict[str, Any]], site: Any) -> list[str]:
     return sorted(item["url"].removeprefix(site.address) for item in items)
 
 
+@pytest.mark.slow
 def test_items_near_earlier_ones_are_dropped(crawler: Any, site: Any) -> None:
     done = crawler.run(**SETTINGS)
     assert done.code == 0, done.log

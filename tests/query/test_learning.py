@@ -48,6 +48,7 @@ def test_assumed_recall_holds(unlearned: tuple[Path, oracle.F32], kind: str) -> 
 
 
 @pytest.mark.parametrize("header_bits", [11, 14, 20])
+@pytest.mark.slow
 def test_flips_hold_for_wider_headers_too(
     unlearned: tuple[Path, oracle.F32], header_bits: int
 ) -> None:

@@ -105,6 +105,7 @@ def require_lost(audit: dict[str, Any], order: list[int]) -> None:
 @pytest.mark.parametrize("keep", ["first", "longest"])
 @pytest.mark.parametrize("buffer", [5, 4096])
 @pytest.mark.parametrize("lasting", [False, True])
+@pytest.mark.slow
 def test_dedup_decides_doubtful_pairs_by_their_texts(
     run: Run, written: str, keep: str, buffer: int, lasting: bool
 ) -> None:
