@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from simindex.advising.asked import MOST_SAMPLE, PRECISION, RECALL, SAMPLE, SIMILARITY, Asked
 from simindex.advising.copies import Copy, copies_of, edit_rates
+from simindex.advising.goals import MOST_SAMPLE, PRECISION, RECALL, SAMPLE, SIMILARITY, Asked
 from simindex.advising.intervals import Shares
 from simindex.advising.judging import EQUAL, Choice, Judged
 from simindex.advising.standing import columns, standing

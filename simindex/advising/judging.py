@@ -14,7 +14,7 @@ from simindex.advising.intervals import Shares, rates
 from simindex.bits.similarity import threshold
 
 if TYPE_CHECKING:
-    from simindex.advising.asked import Asked
+    from simindex.advising.goals import Asked
     from simindex.advising.standing import Standing
     from simindex.arrays import U16, Bools
     from simindex.records.advice import Rate

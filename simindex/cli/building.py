@@ -16,9 +16,9 @@ import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import read_ahead
 from simindex.cli.console import count, duration, emit, megabytes, say
-from simindex.cli.existing import Choice, Existing
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
+from simindex.cli.stored_documents import Choice, Existing
 from simindex.index.origin import keep_origin
 from simindex.writing.ownership import exists
 

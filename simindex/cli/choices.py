@@ -35,7 +35,7 @@ from simindex.inputs import (
 )
 from simindex.inputs.finding import name_from, printable
 from simindex.inputs.markup import EXTRACTORS
-from simindex.inputs.named import expanded
+from simindex.inputs.names import expanded
 from simindex.options import SECRET_BYTES, split_structures
 
 Command = TypeVar("Command", bound=Callable[..., Any])

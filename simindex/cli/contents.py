@@ -19,9 +19,9 @@ import simindex
 from simindex.cli.account import met
 from simindex.cli.chunks import CHUNK_DOCUMENTS, Chunk, SkippedReport, characters_of, chunks
 from simindex.cli.console import say
-from simindex.cli.existing import Existing, kind_of_names
 from simindex.cli.repeated_ids import RepeatedIds
 from simindex.cli.short_texts import ShortTexts, Told
+from simindex.cli.stored_documents import Existing, kind_of_names
 from simindex.errors import InvalidInput
 from simindex.inputs.fingerprints import CHUNK_ROWS
 

@@ -235,7 +235,7 @@ def first_given(
 
 def require_text_keys(index: simindex.Index, path: str | Path) -> None:
     """Raises InvalidOption for an index whose rows cannot be named as documents are."""
-    from simindex.cli.existing import kind_of_names
+    from simindex.cli.stored_documents import kind_of_names
 
     keys = kind_of_names(index)
     if keys is False or keys == "bytes":

@@ -17,9 +17,9 @@ from typing import Any
 
 import click
 
-from simindex.cli.apart import require_apart
 from simindex.cli.app import AS_JSON, uninterrupted
 from simindex.cli.choices import NamedPath, Option, collected
+from simindex.cli.targets import require_apart
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.console import audited, compacted, count
-from simindex.cli.described import KEYS, features_of, moment
-from simindex.cli.existing import as_stored
+from simindex.cli.description import KEYS, features_of, moment
 from simindex.cli.progress import Progress
 from simindex.cli.questions import as_row
+from simindex.cli.stored_documents import as_stored
 from simindex.errors import InvalidOption, TooManyMatches
 from simindex.outputs.columns import key_text
 from simindex.reporting.surveyed import (

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from simindex.advising.asked import PRECISION, RECALL, SAMPLE, SIMILARITY
+from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.arrivals import Arrivals
@@ -31,7 +31,7 @@ from simindex.index.gating import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
-from simindex.query.asked import Asked, asked
+from simindex.query.queries import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.gate import GateLimits, GateReport
 from simindex.records.matches import NO_NEIGHBOUR
@@ -646,7 +646,7 @@ class Index:
         and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
         in all. Once all rows fit, everything is read once.
         """
-        from simindex.pairs.indexed import index_pairs
+        from simindex.pairs.all_pairs import index_pairs
 
         self._check_open()
         with told(self.path):

@@ -16,7 +16,7 @@ from simindex.inputs.columns import (
     read_parquet,
 )
 from simindex.inputs.digits import is_digits, read_digits
-from simindex.inputs.exported import (
+from simindex.inputs.exports import (
     is_exported_lines,
     is_exported_table,
     read_exported_lines,
@@ -27,7 +27,7 @@ from simindex.inputs.json_array import read_array
 from simindex.inputs.jsonl import read_jsonl
 from simindex.inputs.markup import read_html
 from simindex.inputs.npy import MAGIC, read_npy
-from simindex.inputs.plain import read_text
+from simindex.inputs.plain_text import read_text
 from simindex.inputs.streams import STDIN
 from simindex.inputs.table import read_table
 from simindex.inputs.warc import WARC_MAGIC

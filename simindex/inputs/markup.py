@@ -17,7 +17,7 @@ from simindex.inputs.document import SKIP_FILES, Document, Source, Taken, Unusab
 from simindex.inputs.documents import Later
 from simindex.inputs.extras import needed
 from simindex.inputs.foreign import is_binary, is_utf16
-from simindex.inputs.plain import read_text
+from simindex.inputs.plain_text import read_text
 from simindex.inputs.streams import whole
 
 RAW, KEEP = "raw", ", or keep the markup with --html raw"

@@ -28,15 +28,15 @@ from simindex.checks import require_distance
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs import stars, verified_stars
+from simindex.pairs.all_pairs import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.find_all import WORTH_THREADS
-from simindex.pairs.indexed import room_within, search_of, sketches_of, stored_keys
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.sketched import PairSketches
+from simindex.pairs.sketches import PairSketches
 from simindex.pairs.stars import NearPairs, as_preference
 from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs
 from simindex.pairs.verifying import Texts, Verifier, known_texts, texts_of, verifier_of
 from simindex.planning.similarity import Similar
-from simindex.query.sketched import apart
+from simindex.query.sketches import apart
 from simindex.records.arguments import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress

@@ -27,7 +27,7 @@ from simindex.bits.splitmix import mixed
 from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all
 from simindex.planning.similarity import Similar
-from simindex.query.sketched import kept_pairs
+from simindex.query.sketches import kept_pairs
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.records.pairs import Pairs

@@ -24,7 +24,7 @@ from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import as_flag
 from simindex.planning.similarity import Similar, require_measure, similar
-from simindex.query.sketched import kept_pairs
+from simindex.query.sketches import kept_pairs
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs

@@ -23,7 +23,7 @@ import numpy as np
 
 from simindex.arrays import I64, U8, U64
 from simindex.pairs.rows import KeyRange, Rows, StoredRows, TileRanges
-from simindex.pairs.sketched import PairSketches
+from simindex.pairs.sketches import PairSketches
 from simindex.pairs.tiles import Found, Room, Tile
 
 DIGEST_BITS = 64

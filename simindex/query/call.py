@@ -15,11 +15,11 @@ from simindex._kernels._native import Room
 from simindex.errors import InvalidOption
 from simindex.memory import answer_bytes
 from simindex.methods.base import Asked, QueryPlan
-from simindex.planning.limited import HEADROOM_BYTES, MATCH_SHARE
+from simindex.planning.memory_limit import HEADROOM_BYTES, MATCH_SHARE
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
 from simindex.query.search import THREADED_QUERIES, search
-from simindex.query.sketched import Sketched
+from simindex.query.sketches import Sketched
 from simindex.query.windows import windows
 from simindex.threads import thread_count
 

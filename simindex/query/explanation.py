@@ -19,7 +19,7 @@ from simindex.planning.planner import TopPlan
 from simindex.planning.question import Question, TopQuestion
 from simindex.query.nearest import search_table
 from simindex.query.search import search_by
-from simindex.query.sketched import promised
+from simindex.query.sketches import promised
 from simindex.records.reports import Compaction
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table

@@ -23,8 +23,8 @@ from simindex.methods.crowding import LEAST_ROWS
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.calibration import Calibration, by_cosine
-from simindex.planning.limited import plan_within, without_limit
 from simindex.planning.machine import USUAL, Machine
+from simindex.planning.memory_limit import plan_within, without_limit
 from simindex.planning.planner import (
     Known,
     Measured,

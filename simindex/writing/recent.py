@@ -31,7 +31,7 @@ from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.planning.question import Question
 from simindex.query.answerer import Answerer
-from simindex.query.sketched import apart
+from simindex.query.sketches import apart
 from simindex.records.batch import Batch
 from simindex.records.matches import Match
 from simindex.records.similarity import estimated, standard_error

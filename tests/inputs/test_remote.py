@@ -20,7 +20,7 @@ from web_records import gzipped, record
 
 from simindex.errors import InvalidInput, MissingExtra
 from simindex.inputs import ReadOptions, read, require_inputs, size_bytes
-from simindex.inputs.named import expanded
+from simindex.inputs.names import expanded
 
 Take = Callable[..., Any]
 

@@ -15,7 +15,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.planning import limited, permuted
+from simindex.planning import memory_limit, permuted
 from simindex.query import call
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
@@ -24,7 +24,7 @@ ROOMY, TIGHT = 1 << 30, 40 << 20
 @pytest.fixture(autouse=True)
 def small_tables_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The indexes of the contract are small: their tables are to be taken for large ones."""
-    monkeypatch.setattr(limited, "MOST_TIMES", 1e9)
+    monkeypatch.setattr(memory_limit, "MOST_TIMES", 1e9)
     monkeypatch.setattr(psm, "SWEPT_ROWS", 1)
     monkeypatch.setattr(psm, "SWEPT_QUERIES", 1)
     monkeypatch.setattr(psm, "ROWS_PER_PROBE", 1 << 30)
@@ -171,7 +171,7 @@ def test_first_takes_no_more_room_than_one_match_a_query(
         return alone(*arguments)
 
     monkeypatch.setattr(psm, "_looked_up", counted)
-    monkeypatch.setattr(limited, "HEADROOM_BYTES", 1 << 16)
+    monkeypatch.setattr(memory_limit, "HEADROOM_BYTES", 1 << 16)
     monkeypatch.setattr(call, "HEADROOM_BYTES", 1 << 16)
     ask: Any = {"h": 3, "recall": 0.95, "method": "psm", "first": True, "threads": threads}
     with simindex.open(index_path, "n", options=IndexOptions(structures=("psm",))) as index:

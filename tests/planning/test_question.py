@@ -10,7 +10,7 @@ import pytest
 import simindex
 from simindex.errors import InvalidOption
 from simindex.planning import registry
-from simindex.planning.limited import without_limit
+from simindex.planning.memory_limit import without_limit
 from simindex.planning.question import REMEMBERED, Question, Questions, TopQuestions
 
 

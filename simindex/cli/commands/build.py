@@ -30,7 +30,6 @@ from simindex.cli.choices import (
     times_option,
 )
 from simindex.cli.console import emit
-from simindex.cli.existing import CHOICES, Choice
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import (
@@ -44,6 +43,7 @@ from simindex.cli.recipes import (
     stored_recipe,
     told_in_full,
 )
+from simindex.cli.stored_documents import CHOICES, Choice
 from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.advising.asked import PRECISION, RECALL, SAMPLE, SIMILARITY
+from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.cli.account import met
-from simindex.cli.advised import advised, percent, threshold_of
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import (
     Reading,
@@ -28,6 +27,7 @@ from simindex.cli.choices import (
 from simindex.cli.console import count, duration, say
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
+from simindex.cli.recommendation import advised, percent, threshold_of
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
@@ -49,7 +48,6 @@ from simindex.cli.dedup.verifying import (
     said_of,
     verify_option,
 )
-from simindex.cli.existing import as_stored
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
@@ -61,7 +59,9 @@ from simindex.cli.similarity import (
     similarity_option,
     within,
 )
-from simindex.cli.suggested import suggested
+from simindex.cli.stored_documents import as_stored
+from simindex.cli.suggestions import suggested
+from simindex.cli.targets import require_apart
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys

@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simindex.cli.advised import asked_nearness, calibrated_option, no_advice
-from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
@@ -46,9 +44,11 @@ from simindex.cli.dedup.verifying import Verifying, said_of, summary_of, verify_
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import Learning, idf_options, recipe_options
+from simindex.cli.recommendation import asked_nearness, calibrated_option, no_advice
 from simindex.cli.short_texts import ShortTexts
 from simindex.cli.similarity import measure_option, require_one, similarity_option
-from simindex.cli.suggested import suggested
+from simindex.cli.suggestions import suggested
+from simindex.cli.targets import require_apart
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs

@@ -27,7 +27,7 @@ from simindex.cli.numbers import Share
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
 from simindex.cli.similarity import measure_option, require_one, similarity_option
-from simindex.cli.suggested import suggested
+from simindex.cli.suggestions import suggested
 from simindex.errors import InvalidOption
 
 

@@ -19,7 +19,6 @@ import click
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.apart import require_apart
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
@@ -39,6 +38,7 @@ from simindex.cli.gating import GateDocuments, GateTally
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.similarity import require_one
+from simindex.cli.targets import require_apart
 from simindex.inputs import require_inputs
 from simindex.reporting.gate_formats import GATE_FORMATS, GateFormat, GateWriter, gate_format_of
 from simindex.reporting.gated import Flagged, Opening, Verdict, name_of

@@ -20,10 +20,10 @@ import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, output_options, structures_option, times_option
 from simindex.cli.console import count, duration, emit, say
-from simindex.cli.existing import CHOICES, Choice, kind_of_names
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.progress import Progress
 from simindex.cli.questions import require_alike
+from simindex.cli.stored_documents import CHOICES, Choice, kind_of_names
 from simindex.cli.wording import with_remark
 from simindex.errors import (
     IndexExists,

@@ -12,7 +12,16 @@ from click.core import ParameterSource
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.advised import asked_nearness, calibrated_option
+from simindex.cli.answers import (
+    end_without_question,
+    matched_queries,
+    print_listed,
+    print_matches,
+    say_nearest,
+    schema_of_matches,
+    told_of,
+    told_of_listing,
+)
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
@@ -31,19 +40,10 @@ from simindex.cli.choices import (
     together,
 )
 from simindex.cli.console import count, duration, say, spot_checked
-from simindex.cli.found import (
-    end_without_question,
-    matched_queries,
-    print_listed,
-    print_matches,
-    say_nearest,
-    schema_of_matches,
-    told_of,
-    told_of_listing,
-)
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
+from simindex.cli.recommendation import asked_nearness, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     measure_option,
@@ -51,7 +51,7 @@ from simindex.cli.similarity import (
     similarity_option,
     within,
 )
-from simindex.cli.suggested import suggested
+from simindex.cli.suggestions import suggested
 from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
 

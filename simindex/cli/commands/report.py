@@ -12,7 +12,6 @@ import click
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.apart import require_apart
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
@@ -33,9 +32,10 @@ from simindex.cli.similarity import (
     share_option,
     similarity_option,
 )
+from simindex.cli.targets import require_apart
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
-from simindex.inputs.named import expanded
+from simindex.inputs.names import expanded
 from simindex.outputs.whole_file import whole_file
 
 FAMILIES, MEMBERS = 50, 10

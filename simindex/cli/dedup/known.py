@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import simindex
-from simindex.cli.existing import own_name
+from simindex.cli.stored_documents import own_name
 
 if TYPE_CHECKING:
     from simindex.cli.chunks import Buffer

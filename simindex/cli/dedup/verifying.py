@@ -20,7 +20,7 @@ import simindex
 from simindex.cli.choices import Option
 from simindex.cli.chunks import chunks, places_of_rows
 from simindex.cli.console import count
-from simindex.cli.existing import as_stored
+from simindex.cli.stored_documents import as_stored
 from simindex.errors import InvalidOption
 from simindex.inputs import rereadable
 

@@ -11,6 +11,16 @@ import click
 
 import simindex
 from simindex.cli.account import met
+from simindex.cli.answers import (
+    end_without_question,
+    matched_queries,
+    print_listed,
+    print_matches,
+    say_nearest,
+    schema_of_matches,
+    told_of,
+    told_of_listing,
+)
 from simindex.cli.choices import (
     Reading,
     distance_option,
@@ -32,22 +42,12 @@ from simindex.cli.commands.query import (
 )
 from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
 from simindex.cli.console import duration, say
-from simindex.cli.found import (
-    end_without_question,
-    matched_queries,
-    print_listed,
-    print_matches,
-    say_nearest,
-    schema_of_matches,
-    told_of,
-    told_of_listing,
-)
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import measure_option, require_one, similarity_option, within
-from simindex.cli.suggested import suggested
+from simindex.cli.suggestions import suggested
 from simindex.inputs import require_inputs
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simindex.methods.base import Found
-from simindex.query import sketched
-from simindex.query.sketched import Sketched, apart, kept_pairs
+from simindex.query import sketches
+from simindex.query.sketches import Sketched, apart, kept_pairs
 from simindex.storage.tables.table import sort_table
 
 ROWS, WORDS = 300, 3
@@ -17,7 +17,7 @@ ROWS, WORDS = 300, 3
 def test_rows_are_kept_by_their_sketches(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, words: int
 ) -> None:
-    monkeypatch.setattr(sketched, "COMPARED_WORDS", words)
+    monkeypatch.setattr(sketches, "COMPARED_WORDS", words)
     rows = np.arange(ROWS, dtype=np.uint64)
     theirs = rng.integers(0, 1 << 64, (ROWS, WORDS), dtype=np.uint64)
     table = sort_table("t", rows[:, None], rows, None, horizon=0, sketches=theirs)
@@ -40,7 +40,7 @@ def test_rows_are_kept_by_their_sketches(
 def test_pairs_are_kept_by_their_sketches(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sketched, "COMPARED_WORDS", 10)
+    monkeypatch.setattr(sketches, "COMPARED_WORDS", 10)
     rows = rng.integers(0, 1 << 64, (40, WORDS), dtype=np.uint64)
     one, other = rng.integers(0, 40, 100), rng.integers(0, 40, 100)
     places, distance = kept_pairs(rows, one, other, 94)

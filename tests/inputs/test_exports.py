@@ -11,7 +11,7 @@ import pytest
 from fingerprint_inputs import take_rows
 
 from simindex.inputs import Intake, ReadOptions, read_fingerprints
-from simindex.inputs.exported import is_exported_lines, is_exported_table
+from simindex.inputs.exports import is_exported_lines, is_exported_table
 
 ONE, TWO = "0" * 15 + "1", "0" * 15 + "2"
 

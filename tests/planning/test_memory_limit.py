@@ -8,7 +8,7 @@ import pytest
 from sized_rows import Rows
 
 from simindex.errors import InvalidOption
-from simindex.planning import limited, planner
+from simindex.planning import memory_limit, planner
 from simindex.planning.machine import USUAL
 from simindex.planning.question import Question
 
@@ -16,8 +16,8 @@ from simindex.planning.question import Question
 def within(limit: int, *, queries: int = 100_000, first: bool = False, taken: int = 0) -> Any:
     table: Any = Rows(10**7)
     asked = Question(h=3, memory_limit=limit, first=first)
-    usual = planner.plan([table], limited.without_limit(asked), queries=queries)
-    return limited.plan_within(
+    usual = planner.plan([table], memory_limit.without_limit(asked), queries=queries)
+    return memory_limit.plan_within(
         [table], usual, asked, queries=queries, threads=1, machine=USUAL, match_bytes=80,
         taken=taken,
     )
@@ -34,9 +34,9 @@ def least(**options: Any) -> int:
 def test_matches_have_a_part_of_every_limit(first: bool, taken: int) -> None:
     """What is left for them is in the plan, and no plan leaves less than the least."""
     smallest = least(first=first, taken=taken)
-    room = limited.HEADROOM_BYTES
+    room = memory_limit.HEADROOM_BYTES
     if first:
-        room = max(room, limited.FIRST_EACH * 100_000 * 80)
+        room = max(room, memory_limit.FIRST_EACH * 100_000 * 80)
     assert within(smallest, first=first, taken=taken).room_bytes == room
     with pytest.raises(InvalidOption):
         within(smallest - 1, first=first, taken=taken)
@@ -45,11 +45,11 @@ def test_matches_have_a_part_of_every_limit(first: bool, taken: int) -> None:
         found = within(limit, first=first, taken=taken)
         assert room <= found.room_bytes < limit - taken
         if not first:
-            assert found.room_bytes >= (limit - taken) // limited.MATCH_SHARE
+            assert found.room_bytes >= (limit - taken) // memory_limit.MATCH_SHARE
 
 
 def test_a_call_for_first_matches_needs_room_for_its_queries() -> None:
-    assert least(first=True) - least() == limited.FIRST_EACH * 100_000 * 80 - (4 << 20)
+    assert least(first=True) - least() == memory_limit.FIRST_EACH * 100_000 * 80 - (4 << 20)
     assert least(first=True, queries=1000) == least(queries=1000)
     assert least(taken=1000) == least() + 1000
 

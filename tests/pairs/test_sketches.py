@@ -14,8 +14,8 @@ from simindex import Batch, IndexOptions
 from simindex.bits.similarity import candidate_radius, threshold
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.sketched import PairSketches
-from simindex.query.sketched import COMPARED_WORDS
+from simindex.pairs.sketches import PairSketches
+from simindex.query.sketches import COMPARED_WORDS
 from simindex.storage.tables.table import sort_table
 
 ROWS, WORDS, H, MOST = 1500, 4, candidate_radius(0.9, 0.85, 64), threshold(0.9, 256)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from simindex.errors import InvalidInput
-from simindex.inputs.named import expanded
+from simindex.inputs.names import expanded
 
 pytestmark = pytest.mark.usefixtures("inside")
 

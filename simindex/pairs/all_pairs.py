@@ -24,7 +24,7 @@ from simindex.pairs.find_all import WORTH_THREADS
 from simindex.pairs.repeats import Repeats
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.search import PairSearch
-from simindex.pairs.sketched import READ_BYTES, PairSketches, kept_parts
+from simindex.pairs.sketches import READ_BYTES, PairSketches, kept_parts
 from simindex.pairs.tiles import Found, Room
 from simindex.planning.similarity import Similar
 from simindex.records.pairs import CollapsedPairs, EqualRows, PairKeys, Pairs

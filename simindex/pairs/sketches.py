@@ -18,7 +18,7 @@ from simindex.arrays import U16, U64, Bools
 from simindex.bits.splitmix import mixed
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.tiles import Found
-from simindex.query.sketched import COMPARED_WORDS, apart
+from simindex.query.sketches import COMPARED_WORDS, apart
 from simindex.storage.tables.sketches import sketches_at
 
 READ_BYTES = 48 * COMPARED_WORDS
