@@ -37,7 +37,10 @@ class Documents(Sequence[Document]):
     __slots__ = ("first", "keys", "path", "texts")
 
     def __init__(self, path: str, first: int, keys: list[str], texts: Any) -> None:
-        self.path, self.first, self.keys, self.texts = path, first, keys, texts
+        self.path: str = path
+        self.first: int = first
+        self.keys: list[str] = keys
+        self.texts: Any = texts
 
     def __len__(self) -> int:
         return len(self.keys)
