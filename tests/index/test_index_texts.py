@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from word_families import families
 
 import simindex
 from simindex import IndexOptions, Recipe
@@ -18,27 +19,12 @@ from simindex.planning.similarity import similar
 from simindex.records.verification import Verification
 from simindex.simhash.vectors import vectors_of
 
-WORDS = [f"word{number}" for number in range(400)]
 RECIPE = Recipe(ngram=1, weighting="tf", sketch_bits=256)
-
-
-def families(random: Random) -> list[str]:
-    """Texts of a few families, whose members have from 0 to 25 % of other words."""
-    texts = []
-    for _ in range(8):
-        base = random.choices(WORDS, k=120)
-        for _ in range(12):
-            words, share = base[:], random.uniform(0, 0.25)
-            for place in range(len(words)):
-                if random.random() < share:
-                    words[place] = random.choice(WORDS)
-            texts.append(" ".join(words))
-    return texts
 
 
 @pytest.fixture(scope="module")
 def texts() -> dict[str, str]:
-    return {f"t{number}": text for number, text in enumerate(families(Random(5)))}
+    return {f"t{number}": text for number, text in enumerate(families(Random(5), 8))}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from word_families import families
 
 import simindex
 from simindex.cli.commands import dedup as command
@@ -20,28 +21,20 @@ from simindex.planning.similarity import similar
 
 Run = Callable[..., Any]
 
-WORDS = [f"word{number}" for number in range(400)]
 RECIPE = ("--weighting", "tf", "--ngram", 1, "--sketch-bits", 256)
 ASKED = ("--similarity", 0.85)
 OPTIONS = (*RECIPE, *ASKED)
 DOUBT = doubt_of(similar(0.85, h=None, recall=1.0, bits=64, sketch_bits=256))
 
 
-def families() -> list[str]:
-    random, texts = Random(11), []
-    for _ in range(6):
-        base = random.choices(WORDS, k=120)
-        for _ in range(12):
-            words, share = base[:], random.uniform(0, 0.25)
-            for place in range(len(words)):
-                if random.random() < share:
-                    words[place] = random.choice(WORDS)
-            texts.append(" ".join(words))
+def shuffled() -> list[str]:
+    random = Random(11)
+    texts = families(random, 6)
     random.shuffle(texts)
     return texts
 
 
-TEXTS = families()
+TEXTS = shuffled()
 LINES = [json.dumps({"id": f"{n}t", "text": text}) for n, text in enumerate(TEXTS)]
 
 
