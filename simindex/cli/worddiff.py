@@ -10,7 +10,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+
+from simindex.simhash.alignment import steps_between
 
 CONTEXT_WORDS = 3
 """Equal words shown on each side of a change."""
@@ -30,21 +31,22 @@ class WordDiff:
 
     @classmethod
     def of(cls, before: str, after: str) -> WordDiff:
-        """The difference of two texts; takes the square of their words at worst."""
+        """The difference of two texts, which takes the square of their words at worst."""
         a, b = before.split(), after.split()
-        matcher = SequenceMatcher(None, a, b, autojunk=False)
-        steps = matcher.get_opcodes()
+        steps = steps_between(a, b)
         pieces: list[str] = []
-        for number, (step, a_first, a_end, b_first, b_end) in enumerate(steps):
-            if step == "equal":
-                last = number == len(steps) - 1
-                pieces += _around(a[a_first:a_end], first=number == 0, last=last)
+        kept = 0
+        for number, (equal, of_a, of_b) in enumerate(steps):
+            if equal:
+                kept += of_a.stop - of_a.start
+                pieces += _around(a[of_a], first=number == 0, last=number == len(steps) - 1)
                 continue
-            if a_end > a_first:
-                pieces.append(f"[-{' '.join(a[a_first:a_end])}-]")
-            if b_end > b_first:
-                pieces.append(f"{{+{' '.join(b[b_first:b_end])}+}}")
-        return cls(matcher.ratio(), " ".join(pieces))
+            if of_a.stop > of_a.start:
+                pieces.append(f"[-{' '.join(a[of_a])}-]")
+            if of_b.stop > of_b.start:
+                pieces.append(f"{{+{' '.join(b[of_b])}+}}")
+        words = len(a) + len(b)
+        return cls(2 * kept / words if words else 1.0, " ".join(pieces))
 
     def lines(self, width: int, most: int) -> list[str]:
         """The changes in at most so many lines of at most so many characters."""
