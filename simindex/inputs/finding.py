@@ -115,11 +115,12 @@ def found(
             else:
                 yield Found(given, PurePath(given).as_posix(), real, named=True)
             continue
-        prefix = PurePath(given).as_posix()
+        folder = PurePath(given).as_posix()
         for path, link in _walk(given, patterns, intake, without):
             there = os.path.join(real, path)  # noqa: PTH118
+            name = path if folder == "." else f"{folder.rstrip('/')}/{path}"
             if written and _identity(there) in written:
-                intake.pass_over(printable(str(Path(given, path))), WRITTEN)
+                intake.pass_over(printable(name), WRITTEN)
                 continue
             if link:
                 there = os.path.realpath(there)
@@ -127,10 +128,9 @@ def found(
             else:
                 again = reached.again(there, kept=False)
             if again:
-                intake.pass_over(printable(str(Path(given, path))), AGAIN)
+                intake.pass_over(printable(name), AGAIN)
             else:
-                name = path if prefix == "." else f"{prefix.rstrip('/')}/{path}"
-                yield Found(str(Path(given, path)), name, there, named=False)
+                yield Found(name, name, there, named=False)
         reached.folder(real)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.remote import file_name
-from simindex.inputs.streams import COMPRESSIONS, compression_of, unmarked
+from simindex.inputs.streams import COMPRESSIONS, compression_of, suffix_of, unmarked
 
 HEAD_BYTES = 8192
 """What is looked at; a NUL byte among them makes a file a binary one, as in git."""
@@ -173,10 +172,12 @@ def is_array(head: bytes) -> bool:
 def is_json_lines(head: bytes, text_field: str) -> bool:
     """Whether the first line is an object with a text, or is too long to know."""
     line, end, _ = unmarked(head).lstrip().partition(b"\n")
+    if not line.startswith(b"{"):
+        return False
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return not end and len(line) >= LONG_LINE and line.startswith(b"{")
+        return not end and len(line) >= LONG_LINE
     return isinstance(record, dict) and field_of(record, text_field) is not MISSING
 
 
@@ -198,6 +199,6 @@ def is_markup(data: bytes) -> bool:
 
 def bare_suffix(path: str) -> str:
     """The suffix in lower case, before that of a compression."""
-    name = PurePath(file_name(path))
-    bare = name.with_suffix("") if compression_of(path) else name
-    return bare.suffix.lower()
+    name = file_name(path)
+    compression = compression_of(path)
+    return suffix_of(name[: -len(compression)] if compression else name)

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from simindex.inputs.decompressors import Damaged, decompressed
@@ -118,8 +118,13 @@ def _standard_input() -> BinaryIO:
 
 def compression_of(path: str) -> str:
     """One of `COMPRESSIONS`, by the suffix of a file; an empty text if it has none of them."""
-    suffix = PurePath(file_name(path)).suffix.lower()
+    suffix = suffix_of(file_name(path))
     return suffix if suffix in COMPRESSIONS else ""
+
+
+def suffix_of(path: str) -> str:
+    """The suffix of a file's name, in lower case."""
+    return os.path.splitext(path)[1].lower()  # noqa: PTH122 - a tenth of the time of `PurePath`
 
 
 def lines(stream: BinaryIO, limit: int) -> Iterator[tuple[int, bytes | None]]:
@@ -171,16 +176,14 @@ def _within(line: bytes, limit: int) -> bytes | None:
 
 def whole(stream: BinaryIO, limit: int) -> bytes:
     """All bytes, but at most one more than `limit`; Unreadable as `lines`."""
-    return _reading(lambda: stream.read(limit + 1), None)
+    return exactly(stream, limit + 1)
 
 
 def exactly(stream: BinaryIO, size: int) -> bytes:
     """So many bytes, or fewer where the stream ends; Unreadable as `lines`."""
+    # In steps: a reader that is asked for 64 MB takes so much memory, for a small file, too.
     parts: list[bytes] = []
-    while size > 0:
-        part = some(stream, size)
-        if not part:
-            break
+    while size > 0 and (part := some(stream, min(size, BUFFER_BYTES))):
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
