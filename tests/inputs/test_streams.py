@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput, MissingExtra
-from simindex.inputs import read
+from simindex.inputs import read, streams
 from simindex.inputs.streams import Unreadable, line_blocks, lines
 
 Take = Callable[..., Any]
@@ -303,3 +303,21 @@ def test_no_more_of_a_long_line_is_held_than_the_limit() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_small_file_is_not_asked_for_as_much_as_the_limit() -> None:
+    """A reader takes the memory that it is asked for before it knows how much there is."""
+
+    class Asked(io.BytesIO):
+        most = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            assert size is not None
+            self.most = max(self.most, size)
+            return super().read(size)
+
+    for length in (0, 1, streams.BUFFER_BYTES, 3 * streams.BUFFER_BYTES + 1):
+        stream = Asked(bytes(length))
+        assert streams.whole(stream, 1 << 40) == bytes(length)
+        assert stream.most <= streams.BUFFER_BYTES
+    assert streams.whole(io.BytesIO(bytes(10)), 4) == bytes(5)
