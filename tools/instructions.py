@@ -109,7 +109,7 @@ def text(folder: Path, *, bits: int) -> Call:
     """Texts of 300 words to fingerprints."""
     rng = np.random.default_rng(SEED)
     texts = [" ".join(f"w{n:x}" for n in rng.zipf(1.3, 300) % 5000) for _ in range(TEXTS)]
-    recipe = Recipe(bits=bits)
+    recipe = Recipe(bits=bits, ngram=3, weighting="tf")
     return lambda: recipe.batch(texts, threads=1)
 
 
