@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
@@ -169,8 +170,8 @@ def test_what_a_stream_holds_in_memory_is_bounded(
     monkeypatch.setattr(learning, "MOST_HELD_BYTES", 3000)
     lines = "".join(json.dumps({"id": f"k{n}", "text": f"w{n} " * 200}) + "\n" for n in range(9))
     built = run("build", "i.sim", "-", *TFIDF, "--idf-first", 8, input=lines)
-    said = "learned from the first 5 documents of the stream: their 4 kB of text are the most"
-    assert said in built.stderr
+    said = r"learned from the first 5 documents of the stream: their [34] kB of text are the most"
+    assert re.search(said, built.stderr)  # a Python string takes less from Python 3.12 on
     assert recipe_of().idf.documents == 5
     assert len(exported(run)) == 9
 

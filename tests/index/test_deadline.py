@@ -145,16 +145,19 @@ def test_what_a_handler_raises_while_the_thread_begins_reaches_the_caller(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`threading` then forgets the thread twice where it is at work already, by KeyError."""
-    start = threading._start_new_thread  # type: ignore[attr-defined]
+    starting = "_start_new_thread"
+    if sys.version_info >= (3, 13):
+        starting = "_start_joinable_thread"
+    start = getattr(threading, starting)
 
-    def interrupted(*arguments: object) -> None:
-        start(*arguments)
+    def interrupted(*arguments: object, **named: object) -> None:
+        start(*arguments, **named)
         assert happens(lambda: not threading._limbo)  # type: ignore[attr-defined]
         raise TimeoutError("the caller's own")
 
     index = simindex.open(index_path, "n")
     with monkeypatch.context() as patch:
-        patch.setattr(threading, "_start_new_thread", interrupted)
+        patch.setattr(threading, starting, interrupted)
         with pytest.raises(TimeoutError, match="the caller's own"):
             index.seen_or_add(one(1), h=0)
     index.close()

@@ -174,6 +174,8 @@ def interrupted(
 
     Yields where it came, and raises if anything below a path is open afterwards.
     """
+    # From Python 3.12 on a frame has a trace of operations if one of its code has asked before.
+    Interrupt(modules, sys.maxsize, possible=possible).during(work)
     place = start
     while True:
         interrupt = Interrupt(modules, place, possible=possible)

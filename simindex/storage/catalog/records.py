@@ -229,6 +229,8 @@ def decode_segment(name: str, payload: bytes) -> SegmentRecord:
     """The record in a payload whose checksum held."""
     try:
         fields = unpack(name, payload)
+        if not isinstance(fields, list):
+            raise TypeError("not a list")
         rows, horizon, file_bytes, footer, header_bits = (int(v) for v in fields[:5])
         more = fields[5:]
         structures = tuple(_decode_structure(name, value) for value in (more[0] if more else ()))

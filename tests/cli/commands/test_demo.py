@@ -90,7 +90,10 @@ def commands(output: str) -> list[list[str]]:
     return [shlex.split(line.partition(">")[0])[1:] for line in lines]
 
 
-def test_the_commands_to_type_next_work(run: Run, library: Path) -> None:
+def test_the_commands_to_type_next_work(
+    run: Run, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["simindex"])
     first = run("demo", "--path", library).stdout
     assert "The index was temporary and is removed" in first
     kept, pairs, dedup = commands(first)
