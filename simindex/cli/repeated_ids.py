@@ -5,16 +5,16 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simindex.cli.console import count
 from simindex.inputs import Documents
-from simindex.simhash.features import Column, portions
 
 if TYPE_CHECKING:
     from simindex.inputs import Document
+    from simindex.simhash.features import Column
 
 MOST_DOCUMENTS = 1 << 24
 """Compared at most, in 16 bytes of memory each."""
@@ -30,14 +30,12 @@ def ends_of(text: str) -> int:
     return hash((len(data), data[:ENDS], data[-ENDS:]))
 
 
-def _ends(texts: Any) -> Iterator[int]:
-    """`ends_of` each text of an Arrow column, which is not decoded."""
-    for column in portions(texts):
-        assert isinstance(column, Column)
-        data = column.data.data
-        for start, end in pairwise(column.offsets.tolist()):
-            first, last = min(end, start + ENDS), max(start, end - ENDS)
-            yield hash((end - start, bytes(data[start:first]), bytes(data[last:end])))
+def ends_of_each(texts: Column) -> Iterator[int]:
+    """`ends_of` each text of a column, which is not decoded."""
+    data = texts.data.data
+    for start, end in pairwise(texts.offsets.tolist()):
+        first, last = min(end, start + ENDS), max(start, end - ENDS)
+        yield hash((end - start, bytes(data[start:first]), bytes(data[last:end])))
 
 
 class RepeatedIds:
@@ -51,7 +49,7 @@ class RepeatedIds:
         if len(self._ids) < MOST_DOCUMENTS:
             if isinstance(documents, Documents):
                 self._ids.extend(map(hash, documents.keys))
-                self._texts.extend(_ends(documents.texts))
+                self._texts.extend(ends_of_each(documents.texts))
                 return
             named = [document for document in documents if not document.numbered]
             self._ids.extend([hash(document.key) for document in named])

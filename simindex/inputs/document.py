@@ -203,6 +203,8 @@ class Source:
     """The names that the reading has made so far."""
     in_columns: bool = False
     """Whether documents may come as `documents.Documents`, some at once."""
+    is_file: bool = False
+    """Whether the bytes are all there, so that nobody waits where more are read at once."""
 
 
 ID_FIELDS = ("id", "key", "_id", "uuid", "guid", "doc_id", "url", "uri")

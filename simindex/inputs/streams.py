@@ -134,11 +134,33 @@ def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | Non
     None stands for a line longer than `limit` bytes, and comes before the end of that. Only
     ``\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """
-    number, begun, size, passing = 1, [b""], 0, False
-    read = getattr(stream, "read1", stream.read)
+    for number, block in byte_blocks(stream, limit):
+        yield number, [None] if block is None else lines_within(block, limit)
+
+
+def lines_within(block: bytes, limit: int) -> list[bytes | None]:
+    """The lines of a block, None for those that are longer than `limit`."""
+    found = io.BytesIO(block).readlines()
+    if max(map(len, found), default=0) <= limit:
+        return [*found]
+    return [_within(line, limit) for line in found]
+
+
+def byte_blocks(
+    stream: Any, limit: int, step: int = BUFFER_BYTES, *, most: int = 0
+) -> Iterator[tuple[int, bytes | None]]:
+    """Whole lines, those of one step of reading at a time, and the number of the first.
+
+    None stands for a line that is longer than `limit` for sure, and comes before the end of that;
+    otherwise as `line_blocks`. With `most` a step reads twice as much as the one before, up to so
+    many bytes, and waits for them: that is for files, whose bytes are all there.
+    """
+    number, size, passing = 1, 0, False
+    begun: list[bytes] = []
+    parts = _parts(stream, step, most)
     while True:
         try:
-            data = read(BUFFER_BYTES)
+            data = next(parts, b"")
         except BROKEN_OFF as error:
             raise _unreadable(error, number) from error
         if not data:
@@ -150,19 +172,39 @@ def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | Non
             data, passing = data[end:], False
         last = data.rfind(b"\n") + 1
         if last:
-            block = io.BytesIO(data[:last]).readlines()
-            block[0] = b"".join((*begun, block[0]))
-            short = max(map(len, block)) <= limit
-            yield number, [*block] if short else [_within(line, limit) for line in block]
-            number, begun, size = number + len(block), [], 0
+            begun.append(data[:last])
+            block = b"".join(begun)
+            yield number, block
+            number, begun, size = number + block.count(b"\n"), [], 0
             data = data[last:]
         begun.append(data)
         size += len(data)
         if size > limit:
-            yield number, [None]
+            yield number, None
             number, begun, size, passing = number + 1, [], 0, True
     if size:
-        yield number, [b"".join(begun)]
+        yield number, b"".join(begun)
+
+
+def _parts(stream: Any, step: int, most: int) -> Iterator[bytes]:
+    """What the stream has, some bytes at a time; those read before it broke off come first."""
+    read = getattr(stream, "read1", stream.read)
+    while True:
+        parts, held = [], 0
+        try:
+            while held < step and (data := read(step - held)):
+                parts.append(data)
+                held += len(data)
+                if not most:
+                    break
+        except BROKEN_OFF:
+            if parts:
+                yield b"".join(parts)
+            raise
+        if not parts:
+            return
+        yield parts[0] if len(parts) == 1 else b"".join(parts)
+        step = min(most, 2 * step) if most else step
 
 
 def _within(line: bytes, limit: int) -> bytes | None:
