@@ -164,14 +164,27 @@ class Gathered:
             yield from chunk
 
     def __getitem__(self, place: int) -> Document:
-        at = bisect_right(self._starts, place) - 1
-        return self.chunks[at][place - self._starts[at]]
+        chunk, at = self._found(place)
+        return chunk[at]
 
     def __setitem__(self, place: int, document: Document) -> None:
-        at = bisect_right(self._starts, place) - 1
-        chunk = self.chunks[at]
+        chunk, at = self._found(place)
         assert isinstance(chunk, list), "documents of columns have ids, and no other names"
-        chunk[place - self._starts[at]] = document
+        chunk[at] = document
+
+    def key(self, place: int) -> str:
+        """The key of a document, which is not made for it."""
+        chunk, at = self._found(place)
+        return chunk.keys[at] if isinstance(chunk, Documents) else chunk[at].key
+
+    def where(self, place: int) -> str:
+        """Where a document was read, likewise."""
+        chunk, at = self._found(place)
+        return chunk.place(at) if isinstance(chunk, Documents) else chunk[at].place
+
+    def _found(self, place: int) -> tuple[Chunk, int]:
+        number = bisect_right(self._starts, place) - 1
+        return self.chunks[number], place - self._starts[number]
 
     def numbered(self) -> list[bool]:
         """Of each document whether its name is made, since its record has no id."""

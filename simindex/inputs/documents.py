@@ -86,6 +86,10 @@ class Documents(Sequence[Document]):
         raw = None if self.raw is None else self.raw.copied()
         return Documents, (self.path, self.first, self.keys, self.texts.copied(), raw)
 
+    def place(self, at: int) -> str:
+        """`Document.place` of one of them."""
+        return f"{self.path}:{self.first + at}"
+
     def without_raw(self) -> Documents:
         """The same without their lines."""
         return Documents(self.path, self.first, self.keys, self.texts)
@@ -138,7 +142,7 @@ def column_of(batch: Any, first: int, ids: Ids, source: Source) -> Documents | N
     if not compute.min(lengths).as_py() or not compute.all(compute.string_is_ascii(keys)).as_py():
         return None
     named: list[str] = keys.to_pylist()
-    if not all(map(source.made.give, named)):
+    if not source.made.give_all(named):
         return None
     source.intake.id_fields[field] += len(named)
     found = columns_of(texts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any, BinaryIO
 
@@ -15,8 +15,8 @@ from simindex.inputs.line_columns import LineColumns
 from simindex.inputs.streams import (
     BUFFER_BYTES,
     STDIN,
+    ByteBlocks,
     Unreadable,
-    byte_blocks,
     decoded,
     line_blocks,
     lines_within,
@@ -79,11 +79,14 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document | Document
         for first, lines in line_blocks(stream, source.limit):
             yield from records.documents(lines, first)
         return
-    for first, block in byte_blocks(stream, source.limit, BUFFER_BYTES, most=BLOCK_BYTES):
+    blocks = ByteBlocks(stream, source.limit, BUFFER_BYTES, most=BLOCK_BYTES)
+    for block in blocks:
+        count = 1
         if block is None:
-            yield from records.documents([None], first)
+            yield from records.documents([None], blocks.number)
         else:
-            yield from records.columns(block, first)
+            count = yield from records.columns(block, blocks.number)
+        blocks.number += count
 
 
 class Records:
@@ -93,12 +96,18 @@ class Records:
         self._source, self._ids = source, Ids(source)
         self._exactly = "." in (source.id_field or "")
 
-    def columns(self, block: bytes, first: int) -> Iterator[Document | Documents]:
-        """Those of the lines of a block, of which the first has a number; some as columns."""
+    def columns(
+        self, block: bytes, first: int
+    ) -> Generator[Document | Documents, None, int]:
+        """Those of the lines of a block, of which the first has a number; some as columns.
+
+        Returns how many lines there are.
+        """
         source, field = self._source, self._ids.field
         if field is None or self._exactly:
-            yield from self.documents(lines_within(block, source.limit), first)
-            return
+            listed = lines_within(block, source.limit)
+            yield from self.documents(listed, first)
+            return len(listed)
         columns = LineColumns(block, first, source, field, min(MAX_VALUES, source.limit))
         for start, stop, plain in columns.runs():
             some = columns.documents(start, stop) if plain else None
@@ -107,6 +116,7 @@ class Records:
             else:
                 lines = lines_within(columns.bytes_of(start, stop), source.limit)
                 yield from self.documents(lines, first + start)
+        return len(columns)
 
     def documents(self, block: list[bytes | None], first: int) -> Iterator[Document]:
         """Those of some lines, which are objects, of which the first has a number."""

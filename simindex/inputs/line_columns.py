@@ -55,6 +55,9 @@ class LineColumns:
             self._starts, self._plain, self._texts, self._text_ends, self._keys, self._key_ends
         ) = _native.json_lines(self._data, text, key, most_bytes, MAX_KEY_BYTES)
 
+    def __len__(self) -> int:
+        return len(self._plain)
+
     def runs(self) -> Iterator[tuple[int, int, bool]]:
         """Lines start to stop that come as columns, and others, in their order."""
         import numpy as np
@@ -84,7 +87,7 @@ class LineColumns:
         keys = self._keys[begin : int(ends[stop])].tobytes().decode("ascii")
         places = (ends[start : stop + 1] - begin).tolist()
         named = [keys[at:end] for at, end in pairwise(places)]
-        if not all(map(source.made.give, named)):
+        if not source.made.give_all(named):
             return None
         source.intake.id_fields[self._key_field] += len(named)
         texts = Column(self._texts, self._text_ends[start : stop + 1])

@@ -134,8 +134,11 @@ def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | Non
     None stands for a line longer than `limit` bytes, and comes before the end of that. Only
     ``\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """
-    for number, block in byte_blocks(stream, limit):
-        yield number, [None] if block is None else lines_within(block, limit)
+    blocks = ByteBlocks(stream, limit)
+    for block in blocks:
+        lines: list[bytes | None] = [None] if block is None else lines_within(block, limit)
+        yield blocks.number, lines
+        blocks.number += len(lines)
 
 
 def lines_within(block: bytes, limit: int) -> list[bytes | None]:
@@ -146,65 +149,71 @@ def lines_within(block: bytes, limit: int) -> list[bytes | None]:
     return [_within(line, limit) for line in found]
 
 
-def byte_blocks(
-    stream: Any, limit: int, step: int = BUFFER_BYTES, *, most: int = 0
-) -> Iterator[tuple[int, bytes | None]]:
-    """Whole lines, those of one step of reading at a time, and the number of the first.
+class ByteBlocks:
+    """Whole lines, those of one step of reading at a time.
 
     None stands for a line that is longer than `limit` for sure, and comes before the end of that;
     otherwise as `line_blocks`. With `most` a step reads twice as much as the one before, up to so
     many bytes, and waits for them: that is for files, whose bytes are all there.
     """
-    number, size, passing = 1, 0, False
-    begun: list[bytes] = []
-    parts = _parts(stream, step, most)
-    while True:
-        try:
-            data = next(parts, b"")
-        except BROKEN_OFF as error:
-            raise _unreadable(error, number) from error
-        if not data:
-            break
-        if passing:
-            end = data.find(b"\n") + 1
-            if not end:
-                continue
-            data, passing = data[end:], False
-        last = data.rfind(b"\n") + 1
-        if last:
-            begun.append(data[:last])
-            block = b"".join(begun)
-            yield number, block
-            number, begun, size = number + block.count(b"\n"), [], 0
-            data = data[last:]
-        begun.append(data)
-        size += len(data)
-        if size > limit:
-            yield number, None
-            number, begun, size, passing = number + 1, [], 0, True
-    if size:
-        yield number, b"".join(begun)
 
+    def __init__(
+        self, stream: Any, limit: int, step: int = BUFFER_BYTES, *, most: int = 0
+    ) -> None:
+        self._stream, self._limit, self._step, self._most = stream, limit, step, most
+        self.number: int = 1
+        """Of the first line of the next block. Who takes a block adds how many lines it has: they
+        are counted where they are read."""
 
-def _parts(stream: Any, step: int, most: int) -> Iterator[bytes]:
-    """What the stream has, some bytes at a time; those read before it broke off come first."""
-    read = getattr(stream, "read1", stream.read)
-    while True:
-        parts, held = [], 0
-        try:
-            while held < step and (data := read(step - held)):
-                parts.append(data)
-                held += len(data)
-                if not most:
-                    break
-        except BROKEN_OFF:
-            if parts:
-                yield b"".join(parts)
-            raise
-        if not parts:
-            return
-        yield parts[0] if len(parts) == 1 else b"".join(parts)
-        step = min(most, 2 * step) if most else step
+    def __iter__(self) -> Iterator[bytes | None]:
+        begun: list[bytes] = []
+        size, passing = 0, False
+        parts = self._parts()
+        while True:
+            try:
+                data = next(parts, b"")
+            except BROKEN_OFF as error:
+                raise _unreadable(error, self.number) from error
+            if not data:
+                break
+            if passing:
+                end = data.find(b"\n") + 1
+                if not end:
+                    continue
+                data, passing = data[end:], False
+            last = data.rfind(b"\n") + 1
+            if last:
+                yield b"".join((*begun, memoryview(data)[:last]))
+                begun, size = [], 0
+                data = data[last:]
+            begun.append(data)
+            size += len(data)
+            if size > self._limit:
+                yield None
+                begun, size, passing = [], 0, True
+        if size:
+            yield b"".join(begun)
+
+    def _parts(self) -> Iterator[bytes]:
+        """What there is, some bytes at a time; those before the stream broke off come first."""
+        read, step = getattr(self._stream, "read1", self._stream.read), self._step
+        while True:
+            parts: list[bytes] = []
+            held = 0
+            try:
+                while held < step and (data := read(step - held)):
+                    parts.append(data)
+                    held += len(data)
+                    if not self._most:
+                        break
+            except BROKEN_OFF:
+                if parts:
+                    yield b"".join(parts)
+                raise
+            if not parts:
+                return
+            yield parts[0] if len(parts) == 1 else b"".join(parts)
+            step = min(self._most, 2 * step) if self._most else step
 
 
 def _within(line: bytes, limit: int) -> bytes | None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from simindex.cli import repeated_ids
 from simindex.cli.repeated_ids import RepeatedIds
 from simindex.inputs import Document, Documents
+from simindex.simhash.features import columns_of
 
 
 def document(key: str, text: str, *, numbered: bool = False) -> Document:
@@ -34,7 +35,8 @@ def test_documents_in_columns_count_as_those_in_lists(given_ids: list[tuple[str,
     """Files of both kinds are read in one run."""
     keys, texts = [key for key, _ in given_ids], [text for _, text in given_ids]
     mixed, listed = RepeatedIds(), RepeatedIds()
-    documents = Documents("f.parquet", 1, keys, pa.array(["none", *texts], pa.string())[1:])
+    columns = columns_of(pa.array(["none", *texts], pa.string())[1:])
+    documents = Documents("f.parquet", 1, keys, *(columns or ()))
     for repeated, second in ((mixed, documents), (listed, list(documents))):
         repeated.add(list(documents)[:4])
         repeated.add(second)

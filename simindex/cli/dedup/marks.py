@@ -52,6 +52,10 @@ _MARK = MARK.encode()
 _UNMARKED = b', "%b": null}' % _MARK
 
 
+SPLICED_LINES = 256
+"""At once: what they make stays in the second cache until it is written."""
+
+
 class Loss(NamedTuple):
     """What a document lost to."""
 
@@ -153,12 +157,13 @@ def marked_lines(
     np.cumsum(np.fromiter(map(len, inserts), np.int64, len(inserts)), out=ends[1:])
     raw, without, place = documents.raw, np.frombuffer(_MARK, np.uint8), 0
     while place < len(documents):
+        stop = min(place + SPLICED_LINES, len(documents))
         done, size, lines = _native.spliced_lines(
-            raw.data, raw.offsets[place:], inserted, ends[place:], without
+            raw.data, raw.offsets[place : stop + 1], inserted, ends[place : stop + 1], without
         )
         yield lines[:size].data
         place += done
-        if place < len(documents):
+        if place < stop:
             yield marked_line(documents[place], lost.get(place), id_field, text_field, near)
             place += 1
 

@@ -313,18 +313,20 @@ def _named(
 ) -> dict[int, Loss]:
     """What each dropped document lost to, the nearest of all, by its place in the buffer."""
     lost: dict[int, Loss] = {}
+    documents, places = buffer.documents, buffer.places
     distances = np.minimum(stored.distance, losses.distance)
     for row in np.flatnonzero(distances != NOWHERE).tolist():
-        distance, document = int(distances[row]), buffer.documents[buffer.places[row]]
+        distance, place = int(distances[row]), places[row]
         if row in known:
-            loss = Loss(document.key, 0, known=True)
+            loss = Loss(documents.key(place), 0, known=True)
         elif stored.distance[row] == distance:
             loss = Loss(key_text(stored.key(row)) or "", distance)
         else:
-            winner = buffer.documents[buffer.places[int(losses.winner[row])]]
-            same = document.text == winner.text
-            loss = Loss(winner.key, distance, winner.place, same)
+            winner = places[int(losses.winner[row])]
+            # Equal texts have equal fingerprints.
+            same = distance == 0 and documents[place].text == documents[winner].text
+            loss = Loss(documents.key(winner), distance, documents.where(winner), same)
         if exact is not None:
             loss = loss._replace(exact=float(exact[row]))
-        lost[buffer.places[row]] = loss
+        lost[place] = loss
     return lost
