@@ -18,10 +18,10 @@ from simindex.inputs.reading import read_in_columns
 GOOD = [
     b'{"id": "a", "text": "one two"}', b'{"text": "t\\u00e9\\n", "id": "b", "n": [1, {"x": null}]}',
     b'{"id": "c", "text": "\xe4\xba\x94"} \r', b'{"id": "d", "text": ""}', b'{"id":"e","text":"x"}',
-    b'{"id": "a", "text": "again"}',
+    b'{"id": "a", "text": "again"}', b'{"id": 7, "text": "number"}', b'{"id": -5, "text": "x"}',
 ]
 OTHERS = [
-    b"", b"  ", b"{", b"[1]", b'{"text": "no id"}', b'{"id": 7, "text": "number"}',
+    b"", b"  ", b"{", b"[1]", b'{"text": "no id"}', b'{"id": 1.5, "text": "x"}',
     b'{"id": "f.jsonl:3", "text": "a name"}', b'{"id": "n", "text": "x", "v": NaN}',
     b'{"id": "s", "text": "x", "v": "\\ud800"}', b'{"id": "s", "text": "\\ud800"}',
     b'{"id": "u", "text": "\xff"}', b'{"id": "t", "text": 5}', b'{"id": "", "text": "x"}',

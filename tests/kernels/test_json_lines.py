@@ -84,6 +84,7 @@ def block_of(made: Any) -> bytes:
 @example(b'{"id": "b", "text": "a"}}\n')
 @example(b'\xef\xbb\xbf{"id": "b", "text": "a"}\n')
 @example(b'{"id": "b", "text": "a",}\n')
+@example(b'{"id": -0, "text": "a"}\n')
 def test_plain_lines_are_what_json_says(block: bytes) -> None:
     """A plain line is read as `json.loads` reads it, and a line that it refuses is never plain."""
     lines = read(block)
@@ -93,8 +94,9 @@ def test_plain_lines_are_what_json_says(block: bytes) -> None:
         if pair is None:
             continue
         record = json.loads(line.decode())
-        assert pair == (record["id"], record["text"])
-        assert 0 < len(record["id"]) <= MOST_KEY and record["id"].isascii()
+        key = record["id"]
+        assert type(key) in (str, int) and pair == (str(key), record["text"])
+        assert 0 < len(pair[0]) <= MOST_KEY and pair[0].isascii()
         assert len(line) <= MOST_LINE
 
 
@@ -121,6 +123,17 @@ def test_deep_lines_are_not_plain(levels: int) -> None:
     record = b'{"id": "k", "text": "t", "in": ' + b"[" * levels + b"]" * levels + b"}"
     (_, pair), = read(record)
     assert (pair is not None) == (levels <= 32 and len(record) <= MOST_LINE)
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [("7", "7"), ("-12", "-12"), ("0", "0"), ("-0", None), ("1.0", None), ("1e3", None),
+     ("true", None), ("null", None), ("[1]", None), ("0123", None), ("1234567890123", None)],
+)
+def test_whole_numbers_are_keys(value: str, key: str | None) -> None:
+    """By their digits, as `str` writes them."""
+    (_, pair), = read(b'{"text": "t", "id": %b}' % value.encode())
+    assert pair == (None if key is None else (key, "t"))
 
 
 def test_limits_of_lines_and_keys() -> None:

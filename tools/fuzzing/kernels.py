@@ -177,7 +177,7 @@ def lines(chosen: _Chosen) -> None:
     for at in np.flatnonzero(plain).tolist():
         record = json.loads(block[starts[at] : starts[at + 1]].tobytes().decode())
         for name, data, ends in (("text", texts, text_ends), ("id", keys, key_ends)):
-            assert data[ends[at] : ends[at + 1]].tobytes().decode() == record[name], name
+            assert data[ends[at] : ends[at + 1]].tobytes().decode() == str(record[name]), name
     if chosen(1):
         starts = chosen.offsets(1 + chosen(5), 40).astype(np.int64)
     inserts = chosen.bytes(chosen(20))

@@ -172,6 +172,7 @@ class Line {
   bool field(bool is_text, bool is_key) {
     if (is_text) has_text_ = false;
     if (is_key) has_key_ = false;
+    if (is_key && at_ != end_ && *at_ != '"') return whole_number();
     if (!(is_text || is_key) || at_ == end_ || *at_ != '"') return value(1);
     const Byte begin = ++at_;
     if (is_text) {
@@ -185,6 +186,20 @@ class Line {
       if (!string(key_, &key_end_, nullptr)) return false;
       has_key_ = true;
     }
+    return true;
+  }
+
+  // A value of the key field that is no string: a whole number is a key by its digits.
+  bool whole_number() {
+    const Byte begin = at_;
+    if (!value(1)) return false;
+    const Byte first = *begin == '-' ? begin + 1 : begin;
+    if (first == at_ || !std::all_of(first, at_, is_digit) || (first != begin && *first == '0')) {
+      return true;
+    }
+    std::memcpy(key_, begin, static_cast<std::size_t>(at_ - begin));
+    key_end_ = key_ + (at_ - begin);
+    has_key_ = true;
     return true;
   }
 

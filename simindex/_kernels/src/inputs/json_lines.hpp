@@ -21,8 +21,8 @@ std::size_t count_lines(std::span<const std::uint8_t> block);
 // Line i is block[starts[i], starts[i + 1]); starts has one more than there are lines.
 //
 // plain[i] is 1 if the line is JSON in strict UTF-8 that every parser reads alike: an object whose text
-// and key fields are strings, the key of ASCII and neither empty nor too long. Of a repeated name the
-// last value counts. Its text is then texts[text_ends[i], text_ends[i + 1]), and its key likewise,
+// field is a string, and whose key field is a string of ASCII, neither empty nor too long, or a whole
+// number, which is its digits then. Of a repeated name the last value counts. Its text is then texts[text_ends[i], text_ends[i + 1]), and its key likewise,
 // without escapes. All other lines have empty ones, whatever is wrong with them: control characters,
 // halves of surrogate pairs, escapes in names, more than kJsonNesting levels, numbers of more than
 // kJsonNumber characters, no such field. So a line that is not plain may still be a document.
