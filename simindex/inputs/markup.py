@@ -148,12 +148,15 @@ def _checked(page: str) -> int:
 
     Unusable for a page whose parsing would take time with the square of its length.
     """
-    import numpy as np
-
     from simindex._kernels import _native
 
-    data = np.frombuffer(page.encode("utf-8", "surrogatepass"), np.uint8)
-    attributes, unclosed, nested = _native.page_tags(data, MAX_ATTRIBUTES)
+    try:
+        attributes, unclosed, nested = _native.page_tags(page, MAX_ATTRIBUTES)
+    except UnicodeEncodeError:
+        import numpy as np
+
+        data = np.frombuffer(page.encode("utf-8", "surrogatepass"), np.uint8)
+        attributes, unclosed, nested = _native.page_tags(data, MAX_ATTRIBUTES)
     if attributes > MAX_ATTRIBUTES:
         raise Unusable(f"a tag has more than {MAX_ATTRIBUTES:,} attributes")
     if unclosed > MAX_UNCLOSED:

@@ -380,7 +380,7 @@ def _read_file(
         shown, _name_of(file.path, file.name, file.real, options), intake,
         options.max_record_bytes, file.named, options.text_field, options.id_field, extract,
         options.all_fields, made, in_columns,
-        is_file=in_columns and file.path != STDIN and Path(file.path).is_file(),
+        is_file=in_columns and file.path != STDIN and os.path.isfile(file.path),  # noqa: PTH113
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:

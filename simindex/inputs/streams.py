@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, cast
 
@@ -116,6 +117,7 @@ def _standard_input() -> BinaryIO:
     return _opened[1]
 
 
+@lru_cache(maxsize=16)
 def compression_of(path: str) -> str:
     """One of `COMPRESSIONS`, by the suffix of a file; an empty text if it has none of them."""
     suffix = PurePath(file_name(path)).suffix.lower()
