@@ -14,10 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from simindex.inputs.document import Source
 from simindex.inputs.documents import Documents
 from simindex.options import MAX_KEY_BYTES
+
+if TYPE_CHECKING:
+    from simindex.simhash.features import Column
 
 LEAST_LINES = 64
 """Shorter runs of plain lines are not worth a column: those who take documents handle each column
@@ -90,6 +94,13 @@ class LineColumns:
         if not source.made.give_all(named):
             return None
         source.intake.id_fields[self._key_field] += len(named)
-        texts = Column(self._texts, self._text_ends[start : stop + 1])
-        raw = Column(self._data, self._starts[start : stop + 1]) if source.all_fields else None
+        texts = _alone(Column(self._texts, self._text_ends[start : stop + 1]))
+        raw = None
+        if source.all_fields:
+            raw = _alone(Column(self._data, self._starts[start : stop + 1]))
         return Documents(source.path, self._first + start, named, texts, raw)
+
+
+def _alone(part: Column) -> Column:
+    """A part of a column; copied where it would hold more than twice its own bytes."""
+    return part if 2 * part.nbytes >= part.data.nbytes else part.copied()

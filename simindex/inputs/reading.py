@@ -226,7 +226,8 @@ def read_in_columns(
 
     Notes
     -----
-    Holds one record, at most ``max_record_bytes``, and the names of one folder. Where texts are
+    Holds one record, at most ``max_record_bytes``, or one column, of about 16 MiB, and the names of
+    one folder. Where texts are
     taken from HTML by other processes, also about `extraction.AHEAD_BYTES` of pages.
     """
     return _read(inputs, options, intake, in_columns=True)

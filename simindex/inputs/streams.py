@@ -1,7 +1,7 @@
 """Bytes of a file, decompressed as they are read, and their lines, at bounded memory.
 
-Nothing but one line, at most as long as the limit, is ever held; see `decompressors` for
-compressed files.
+Nothing but one step of reading and one line, at most as long as the limit, is ever held; see
+`decompressors` for compressed files.
 """
 
 from __future__ import annotations

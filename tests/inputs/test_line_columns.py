@@ -99,6 +99,22 @@ def test_nearly_all_lines_come_in_columns(tmp_path: Path) -> None:
     assert part.held_bytes > sum(len(line) for line in part.raw.listed())
 
 
+def test_columns_hold_little_more_than_they_are(tmp_path: Path) -> None:
+    """Where other fields, or lines that are not plain, are most of a block."""
+    path = tmp_path / "f.jsonl"
+    lines = [json.dumps({"id": f"d{number}", "o": "x" * 300, "text": "t"}) for number in range(900)]
+    lines[600] = "x" * 500_000
+    path.write_text("\n".join(lines))
+    for whole in (False, True):
+        (single, _), (some, items) = both(path, ReadOptions(all_fields=whole))
+        assert some == single
+        columns = [one for one in items if isinstance(one, Documents)]
+        assert len(columns) > 1
+        for one in columns:
+            for part in (one.texts, one.raw):
+                assert part is None or part.data.nbytes <= 2 * part.nbytes
+
+
 def test_damage_of_a_compressed_file_comes_after_its_lines(tmp_path: Path) -> None:
     """In columns as one at a time, at the same line."""
     import gzip
