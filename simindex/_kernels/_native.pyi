@@ -367,4 +367,15 @@ def arrow_stream(
 ) -> object: ...
 
 # inputs -----------------------------------------------------------------------------------------
-def page_tags(page: U8, most: int) -> tuple[int, int, int]: ...
+# UnicodeEncodeError for a text with half of a surrogate pair
+def page_tags(page: U8 | str, most: int) -> tuple[int, int, int]: ...
+
+# starts of lines (n + 1), whether each is plain (n), texts and their ends, keys and their ends
+def json_lines(
+    block: U8, text_field: U8, key_field: U8, most_line: int, most_key: int
+) -> tuple[I64, U8, U8, I64, U8, I64]: ...
+
+# how many lines were written before the first that has the bytes `without`, in how many bytes
+def spliced_lines(
+    block: U8, starts: I64, inserts: U8, insert_ends: I64, without: U8
+) -> tuple[int, int, U8]: ...

@@ -11,6 +11,7 @@ read before is done.
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -103,7 +104,7 @@ def batch_of(recipe: Any, chunk: Chunk, count_features: int = 0) -> simindex.Bat
 
 
 def texts_of(chunk: Chunk) -> Any:
-    """Its texts, for a recipe: a list, or an Arrow column."""
+    """Its texts, for a recipe: a list, or a column."""
     if isinstance(chunk, Documents):
         return chunk.texts
     return [document.text for document in chunk]
@@ -141,11 +142,65 @@ def places_of_rows(texts: int, skipped: Iterable[Any]) -> list[int]:
     return [place for place in range(texts) if place not in without]
 
 
+class Gathered:
+    """The documents of several chunks as one sequence; those of columns stay there."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self._starts: list[int] = []
+        self._size = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Takes a chunk, which is no longer that of others: a list of documents may change."""
+        self.chunks.append(chunk)
+        self._starts.append(self._size)
+        self._size += len(chunk)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Document]:
+        for chunk in self.chunks:
+            yield from chunk
+
+    def __getitem__(self, place: int) -> Document:
+        chunk, at = self._found(place)
+        return chunk[at]
+
+    def __setitem__(self, place: int, document: Document) -> None:
+        chunk, at = self._found(place)
+        assert isinstance(chunk, list), "documents of columns have ids, and no other names"
+        chunk[at] = document
+
+    def key(self, place: int) -> str:
+        """The key of a document, which is not made for it."""
+        chunk, at = self._found(place)
+        return chunk.keys[at] if isinstance(chunk, Documents) else chunk[at].key
+
+    def where(self, place: int) -> str:
+        """Where a document was read, likewise."""
+        chunk, at = self._found(place)
+        return chunk.place(at) if isinstance(chunk, Documents) else chunk[at].place
+
+    def _found(self, place: int) -> tuple[Chunk, int]:
+        number = bisect_right(self._starts, place) - 1
+        return self.chunks[number], place - self._starts[number]
+
+    def numbered(self) -> list[bool]:
+        """Of each document whether its name is made, since its record has no id."""
+        return [
+            numbered for chunk in self.chunks for numbered in (
+                [False] * len(chunk) if isinstance(chunk, Documents)
+                else [document.numbered for document in chunk]
+            )
+        ]
+
+
 class Buffer:
     """Documents of several chunks, with the one batch of those that have a fingerprint."""
 
     def __init__(self) -> None:
-        self.documents: list[Document] = []
+        self.documents: Gathered = Gathered()
         self.places: list[int] = []
         """For each row of the batch, the place of its document."""
         self._batches: list[simindex.Batch] = []
@@ -154,7 +209,7 @@ class Buffer:
         """Takes a chunk and the batch that was made of it."""
         first = len(self.documents)
         self.places += [first + place for place in places_of_rows(len(chunk), batch.skipped)]
-        self.documents += chunk
+        self.documents.add(chunk)
         self._batches.append(batch)
 
     def batch(self) -> simindex.Batch:

@@ -166,7 +166,7 @@ def learned_from_first(
                 if learned + len(some) > most:
                     documents = chain([some[most - learned :]], documents)
                     some = some[: most - learned]
-                held.append(some)
+                held.append(some if printed else some.without_raw())
                 learned += len(some)
                 progress.advance(len(some), some.characters)
             else:
@@ -191,6 +191,7 @@ def learned_from_first(
 def _held(chunk: Chunk, printed: bool) -> tuple[Chunk, int]:
     """A chunk to be held, and what it takes."""
     if isinstance(chunk, Documents):
+        chunk = chunk if printed else chunk.without_raw()
         return chunk, chunk.held_bytes
     slim = [_slim(document, printed) for document in chunk]
     return slim, sum(document.held_bytes for document in slim)

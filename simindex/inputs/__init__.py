@@ -15,11 +15,13 @@
     formats.py    formats that can, one row each
     extraction.py texts of HTML pages, taken by several processes
     documents.py  some documents of a file as columns
+    line_columns.py    JSON lines of a file as such columns, by a kernel
     reading.py    all of it together
 
     fingerprints.py    what readers of fingerprints give and check
 
-Every reader is a generator that holds one record at a time, whatever the size of its file;
+Every reader is a generator that holds one record or one column at a time, whatever the size of its
+file;
 compressed files are decompressed as they are read. What cannot be read becomes a bad record:
 counted, reported with its file and line, and skipped up to a limit (`Intake`). In a folder, files
 of other formats are counted and passed over.

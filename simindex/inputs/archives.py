@@ -72,6 +72,7 @@ class _Pages:
         self._source = source
         self._ids = Ids(source, "header", (URI,))
         self._as_it_is = extractor(RAW)
+        self._keeps_rows = source.keeps_rows
 
     def document(self, record: Record, number: int) -> Later | None:
         """That of a record; None if it is another one, or a bad one, which is noted."""
@@ -91,28 +92,30 @@ class _Pages:
                     return None
                 taken = partial(str, text)
         except (Unusable, Unreadable) as reason:
-            self._bad(record, number, reason)
+            self._bad(record.at, number, reason)
             return None
-        head = record._replace(body=b"")
+        at, headers = record.at, record.headers
         # Also those whose texts are there: names are made in the order of the records.
-        return Later(lambda: self._named(head, number, taken), max(1, len(body)))
+        return Later(lambda: self._named(at, headers, number, taken), max(1, len(body)))
 
-    def _named(self, record: Record, number: int, taken: Taken) -> Document | None:
+    def _named(
+        self, at: int, headers: dict[str, str], number: int, taken: Taken
+    ) -> Document | None:
         try:
             text = taken()
-            key = self._ids.key_of(record.headers, number)
+            key = self._ids.key_of(headers, number)
         except Unusable as reason:
-            self._bad(record, number, reason)
+            self._bad(at, number, reason)
             return None
         self._ids.count()
         return Document(
             key=key, text=text, path=self._source.path, line=number,
-            numbered=self._ids.numbered, row=record.headers,
+            numbered=self._ids.numbered, row=headers if self._keeps_rows else None,
         )
 
-    def _bad(self, record: Record, number: int, reason: Unusable | Unreadable) -> None:
+    def _bad(self, at: int, number: int, reason: Unusable | Unreadable) -> None:
         self._source.intake.bad(
-            self._source.path, number, f"{reason} (at byte {record.at})", reason.remedy
+            self._source.path, number, f"{reason} (at byte {at})", reason.remedy
         )
 
 

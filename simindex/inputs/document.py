@@ -203,6 +203,17 @@ class Source:
     """The names that the reading has made so far."""
     in_columns: bool = False
     """Whether documents may come as `documents.Documents`, some at once."""
+    is_file: bool = False
+    """Whether the bytes are all there, so that nobody waits where more are read at once."""
+
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether documents have the cells of their rows, and the headers of their records.
+
+        Who takes columns asks for other fields only with `all_fields`, or by `id_field`.
+        """
+        return not self.in_columns or self.all_fields or self.id_field is not None
 
 
 ID_FIELDS = ("id", "key", "_id", "uuid", "guid", "doc_id", "url", "uri")

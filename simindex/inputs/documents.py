@@ -1,7 +1,8 @@
 """Some documents of one file at once, as columns: nobody has made Python strings of their texts.
 
     keys     list of str (n,)
-    texts    Arrow strings (n,)     the kernels read them where they are
+    texts    column of UTF-8 (n,)    the kernels read them where they are
+    raw      column of lines (n,)    of JSON lines whose other fields are asked for
     lines    first, first + 1, ...
 
 Only documents that need no closer look come so: `column_of` says which. A reader gives them where
@@ -11,10 +12,14 @@ Only documents that need no closer look come so: `column_of` says which. A reade
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from simindex.inputs.document import Document, Ids, Source
 from simindex.options import MAX_KEY_BYTES
+
+if TYPE_CHECKING:
+    from simindex.simhash.features import Column
 
 STR_BYTES = 49
 """What a str takes beside its characters, if these are ASCII."""
@@ -30,17 +35,22 @@ class Documents(Sequence[Document]):
     first : int
         Line or row of the first one.
     keys : list of str
-    texts : pyarrow.StringArray or pyarrow.LargeStringArray
-        Valid UTF-8, without nulls.
+    texts : Column
+        Valid UTF-8.
+    raw : Column, optional
+        The lines as read, see `Document.raw`. No record of them is given otherwise.
     """
 
-    __slots__ = ("first", "keys", "path", "texts")
+    __slots__ = ("first", "keys", "path", "raw", "texts")
 
-    def __init__(self, path: str, first: int, keys: list[str], texts: Any) -> None:
+    def __init__(
+        self, path: str, first: int, keys: list[str], texts: Column, raw: Column | None = None
+    ) -> None:
         self.path: str = path
         self.first: int = first
         self.keys: list[str] = keys
-        self.texts: Any = texts
+        self.texts: Column = texts
+        self.raw: Column | None = raw
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -55,32 +65,45 @@ class Documents(Sequence[Document]):
             start, stop, step = at.indices(len(self))
             if step != 1:
                 raise ValueError("documents are taken in their order")
-            texts = self.texts.slice(start, max(0, stop - start))
-            return Documents(self.path, self.first + start, self.keys[start:stop], texts)
-        text: str = self.texts[at].as_py()
-        return Document(self.keys[at], text, self.path, self.first + range(len(self))[at])
+            stop = max(start, stop)
+            return Documents(
+                self.path, self.first + start, self.keys[start:stop], self.texts.part(start, stop),
+                None if self.raw is None else self.raw.part(start, stop),
+            )
+        at = range(len(self))[at]
+        return Document(
+            self.keys[at], self.texts.text(at).decode(), self.path, self.first + at,
+            raw=None if self.raw is None else self.raw.text(at),
+        )
 
     def __iter__(self) -> Iterator[Document]:
         lines = range(self.first, self.first + len(self))
-        for line, key, text in zip(lines, self.keys, self.texts.to_pylist(), strict=True):
-            yield Document(key, text, self.path, line)
+        raws: Iterable[bytes | None] = repeat(None) if self.raw is None else self.raw.listed()
+        for line, key, text, raw in zip(lines, self.keys, self.texts.listed(), raws, strict=False):
+            yield Document(key, text.decode(), self.path, line, raw=raw)
 
     def __reduce__(self) -> Any:
-        # A part of a column pickles with all of it, unless its texts are copied.
-        texts = self.texts.take(list(range(len(self))))
-        return Documents, (self.path, self.first, self.keys, texts)
+        raw = None if self.raw is None else self.raw.copied()
+        return Documents, (self.path, self.first, self.keys, self.texts.copied(), raw)
+
+    def place(self, at: int) -> str:
+        """`Document.place` of one of them."""
+        return f"{self.path}:{self.first + at}"
+
+    def without_raw(self) -> Documents:
+        """The same without their lines."""
+        return Documents(self.path, self.first, self.keys, self.texts)
 
     @property
     def characters(self) -> int:
         """Of all texts."""
-        from pyarrow import compute
-
-        return int(compute.sum(compute.utf8_length(self.texts)).as_py() or 0)
+        return self.texts.characters
 
     @property
     def held_bytes(self) -> int:
         """What they take in memory."""
-        return int(self.texts.nbytes) + sum(map(len, self.keys)) + STR_BYTES * len(self.keys)
+        lines = 0 if self.raw is None else self.raw.nbytes
+        return self.texts.nbytes + lines + sum(map(len, self.keys)) + STR_BYTES * len(self.keys)
 
 
 class Later(NamedTuple):
@@ -100,6 +123,8 @@ def column_of(batch: Any, first: int, ids: Ids, source: Source) -> Documents | N
     """
     from pyarrow import compute, types
 
+    from simindex.simhash.features import columns_of
+
     names, field = batch.schema.names, ids.field
     if field is None or not len(batch) or names.count(field) != 1 or (
         names.count(source.text_field) != 1
@@ -117,10 +142,13 @@ def column_of(batch: Any, first: int, ids: Ids, source: Source) -> Documents | N
     if not compute.min(lengths).as_py() or not compute.all(compute.string_is_ascii(keys)).as_py():
         return None
     named: list[str] = keys.to_pylist()
-    if not all(map(source.made.give, named)):
+    if not source.made.give_all(named):
         return None
     source.intake.id_fields[field] += len(named)
-    return Documents(source.path, first, named, texts)
+    found = columns_of(texts)
+    assert found is not None, "an Arrow column of text"
+    (column,) = found
+    return Documents(source.path, first, named, column)
 
 
 def one_by_one(some: Iterable[Document | Documents]) -> Iterator[Document]:

@@ -304,9 +304,16 @@ def in_turn(
     try:
         try:
             for item in items:
-                if queue.held_bytes == 0 and not isinstance(item, Later):
-                    yield item
-                    continue
+                if queue.held_bytes == 0:
+                    # Nothing waits before it: notes of bad records need not wait either.
+                    if not isinstance(item, Later):
+                        yield item
+                        continue
+                    if not extraction.ahead_bytes:
+                        document = item.document()
+                        if document is not None:
+                            yield document
+                        continue
                 queue.put(item)
                 while queue.held_bytes > extraction.ahead_bytes:
                     document = queue.first()

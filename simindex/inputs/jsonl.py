@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
+from simindex.inputs.documents import Documents
 from simindex.inputs.fields import MISSING, field_names, field_of
-from simindex.inputs.streams import STDIN, Unreadable, decoded, line_blocks, unmarked
+from simindex.inputs.line_columns import LineColumns
+from simindex.inputs.streams import (
+    BUFFER_BYTES,
+    STDIN,
+    ByteBlocks,
+    Unreadable,
+    decoded,
+    line_blocks,
+    lines_within,
+    unmarked,
+)
 from simindex.options import MAX_KEY_BYTES
 
 
@@ -49,8 +60,13 @@ OTHER_FORMAT = (
 )
 
 
-def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
-    """Documents of a stream of JSON lines, in its order.
+BLOCK_BYTES = 1 << 22
+"""Of lines that are read at once as columns, at most. The first blocks are smaller: the id field is
+decided in them."""
+
+
+def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document | Documents]:
+    """Documents of a stream of JSON lines, in its order; of a file, nearly all in columns.
 
     A record without the id field, or with null in it, is named ``name:line``. Lines of nothing but
     white space are passed over. Bad records: a line over the limit, of more than MAX_VALUES
@@ -59,8 +75,18 @@ def read_jsonl(stream: BinaryIO, source: Source) -> Iterator[Document]:
     number, half of a surrogate pair in either.
     """
     records = Records(source)
-    for first, block in line_blocks(stream, source.limit):
-        yield from records.documents(block, first)
+    if not (source.in_columns and source.is_file):
+        for first, lines in line_blocks(stream, source.limit):
+            yield from records.documents(lines, first)
+        return
+    blocks = ByteBlocks(stream, source.limit, BUFFER_BYTES, most=BLOCK_BYTES)
+    for block in blocks:
+        count = 1
+        if block is None:
+            yield from records.documents([None], blocks.number)
+        else:
+            count = yield from records.columns(block, blocks.number)
+        blocks.number += count
 
 
 class Records:
@@ -69,6 +95,28 @@ class Records:
     def __init__(self, source: Source) -> None:
         self._source, self._ids = source, Ids(source)
         self._exactly = "." in (source.id_field or "")
+
+    def columns(
+        self, block: bytes, first: int
+    ) -> Generator[Document | Documents, None, int]:
+        """Those of the lines of a block, of which the first has a number; some as columns.
+
+        Returns how many lines there are.
+        """
+        source, field = self._source, self._ids.field
+        if field is None or self._exactly:
+            listed = lines_within(block, source.limit)
+            yield from self.documents(listed, first)
+            return len(listed)
+        columns = LineColumns(block, first, source, field, min(MAX_VALUES, source.limit))
+        for start, stop, plain in columns.runs():
+            some = columns.documents(start, stop) if plain else None
+            if some is not None:
+                yield some
+            else:
+                lines = lines_within(columns.bytes_of(start, stop), source.limit)
+                yield from self.documents(lines, first + start)
+        return len(columns)
 
     def documents(self, block: list[bytes | None], first: int) -> Iterator[Document]:
         """Those of some lines, which are objects, of which the first has a number."""

@@ -58,6 +58,11 @@ class MadeNames:
             name = f"{file}:{line}#{number}"
         return name
 
+    def give_all(self, keys: Sequence[str]) -> bool:
+        """The same of several, in their order; False if one of them is such a name."""
+        self._run_of = None
+        return all(map(self.give, [key for key in keys if key.startswith(self._starts)]))
+
     def give(self, key: str) -> bool:
         """Notes an id; False if it is the name of a record before."""
         self._run_of = None

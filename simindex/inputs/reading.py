@@ -226,7 +226,8 @@ def read_in_columns(
 
     Notes
     -----
-    Holds one record, at most ``max_record_bytes``, and the names of one folder. Where texts are
+    Holds one record, at most ``max_record_bytes``, or one column, of about 16 MiB, and the names of
+    one folder. Where texts are
     taken from HTML by other processes, also about `extraction.AHEAD_BYTES` of pages.
     """
     return _read(inputs, options, intake, in_columns=True)
@@ -380,6 +381,7 @@ def _read_file(
         shown, _name_of(file.path, file.name, file.real, options), intake,
         options.max_record_bytes, file.named, options.text_field, options.id_field, extract,
         options.all_fields, made, in_columns,
+        is_file=in_columns and file.path != STDIN and os.path.isfile(file.path),  # noqa: PTH113
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:

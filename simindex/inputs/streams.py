@@ -1,7 +1,7 @@
 """Bytes of a file, decompressed as they are read, and their lines, at bounded memory.
 
-Nothing but one line, at most as long as the limit, is ever held; see `decompressors` for
-compressed files.
+Nothing but one step of reading and one line, at most as long as the limit, is ever held; see
+`decompressors` for compressed files.
 """
 
 from __future__ import annotations
@@ -139,35 +139,86 @@ def line_blocks(stream: Any, limit: int) -> Iterator[tuple[int, list[bytes | Non
     None stands for a line longer than `limit` bytes, and comes before the end of that. Only
     ``\n`` ends a line. Raises Unreadable with the number of the line that was being read.
     """
-    number, begun, size, passing = 1, [b""], 0, False
-    read = getattr(stream, "read1", stream.read)
-    while True:
-        try:
-            data = read(BUFFER_BYTES)
-        except BROKEN_OFF as error:
-            raise _unreadable(error, number) from error
-        if not data:
-            break
-        if passing:
-            end = data.find(b"\n") + 1
-            if not end:
-                continue
-            data, passing = data[end:], False
-        last = data.rfind(b"\n") + 1
-        if last:
-            block = io.BytesIO(data[:last]).readlines()
-            block[0] = b"".join((*begun, block[0]))
-            short = max(map(len, block)) <= limit
-            yield number, [*block] if short else [_within(line, limit) for line in block]
-            number, begun, size = number + len(block), [], 0
-            data = data[last:]
-        begun.append(data)
-        size += len(data)
-        if size > limit:
-            yield number, [None]
-            number, begun, size, passing = number + 1, [], 0, True
-    if size:
-        yield number, [b"".join(begun)]
+    blocks = ByteBlocks(stream, limit)
+    for block in blocks:
+        lines: list[bytes | None] = [None] if block is None else lines_within(block, limit)
+        yield blocks.number, lines
+        blocks.number += len(lines)
+
+
+def lines_within(block: bytes, limit: int) -> list[bytes | None]:
+    """The lines of a block, None for those that are longer than `limit`."""
+    found = io.BytesIO(block).readlines()
+    if max(map(len, found), default=0) <= limit:
+        return [*found]
+    return [_within(line, limit) for line in found]
+
+
+class ByteBlocks:
+    """Whole lines, those of one step of reading at a time.
+
+    None stands for a line that is longer than `limit` for sure, and comes before the end of that;
+    otherwise as `line_blocks`. With `most` a step reads twice as much as the one before, up to so
+    many bytes, and waits for them: that is for files, whose bytes are all there.
+    """
+
+    def __init__(
+        self, stream: Any, limit: int, step: int = BUFFER_BYTES, *, most: int = 0
+    ) -> None:
+        self._stream, self._limit, self._step, self._most = stream, limit, step, most
+        self.number: int = 1
+        """Of the first line of the next block. Who takes a block adds how many lines it has: they
+        are counted where they are read."""
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        begun: list[bytes] = []
+        size, passing = 0, False
+        parts = self._parts()
+        while True:
+            try:
+                data = next(parts, b"")
+            except BROKEN_OFF as error:
+                raise _unreadable(error, self.number) from error
+            if not data:
+                break
+            if passing:
+                end = data.find(b"\n") + 1
+                if not end:
+                    continue
+                data, passing = data[end:], False
+            last = data.rfind(b"\n") + 1
+            if last:
+                yield b"".join((*begun, memoryview(data)[:last]))
+                begun, size = [], 0
+                data = data[last:]
+            begun.append(data)
+            size += len(data)
+            if size > self._limit:
+                yield None
+                begun, size, passing = [], 0, True
+        if size:
+            yield b"".join(begun)
+
+    def _parts(self) -> Iterator[bytes]:
+        """What there is, some bytes at a time; those before the stream broke off come first."""
+        read, step = getattr(self._stream, "read1", self._stream.read), self._step
+        while True:
+            parts: list[bytes] = []
+            held = 0
+            try:
+                while held < step and (data := read(step - held)):
+                    parts.append(data)
+                    held += len(data)
+                    if not self._most:
+                        break
+            except BROKEN_OFF:
+                if parts:
+                    yield b"".join(parts)
+                raise
+            if not parts:
+                return
+            yield parts[0] if len(parts) == 1 else b"".join(parts)
+            step = min(self._most, 2 * step) if self._most else step
 
 
 def _within(line: bytes, limit: int) -> bytes | None:

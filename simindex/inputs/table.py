@@ -119,7 +119,7 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
 
     Bad records: those of `TableRows`, and a row with an empty id.
     """
-    ids = Ids(source, "column")
+    ids, keeps = Ids(source, "column"), source.keeps_rows
     for line, row in TableRows(stream, source, source.text_field):
         try:
             document = Document(
@@ -128,7 +128,7 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
                 path=source.path,
                 line=line,
                 numbered=ids.numbered,
-                row=row,
+                row=row if keeps else None,
             )
         except Unusable as reason:
             source.intake.bad(source.path, line, str(reason), reason.remedy)

@@ -57,6 +57,10 @@ SPLIT_CHARACTERS = 1 << 20
 """The same where all words of a portion are held."""
 
 
+FIRST_OF_CHARACTER = -64
+"""Bytes that continue a character of UTF-8 are below, as signed numbers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """Texts in UTF-8, one after the other: text i is data[offsets[i]:offsets[i + 1]]."""
@@ -66,6 +70,10 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def part(self, start: int, stop: int) -> Column:
+        """Texts start to stop."""
+        return Column(self.data, self.offsets[start : stop + 1])
 
     def parts(self, most: int) -> Iterator[Column]:
         """The column in parts of `most` bytes, the last text of each not counted."""
@@ -82,6 +90,27 @@ class Column:
         data = self.data[first : int(self.offsets[-1])].tobytes()
         return [data[start:end] for start, end in pairwise((self.offsets - first).tolist())]
 
+    def text(self, at: int) -> bytes:
+        """One of them."""
+        found: bytes = self.data[self.offsets[at] : self.offsets[at + 1]].tobytes()
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """What the texts take in memory, and where they are."""
+        return int(self.offsets[-1] - self.offsets[0]) + self.offsets.nbytes
+
+    @property
+    def characters(self) -> int:
+        """Of all texts together: bytes that continue no character."""
+        data = self.data[self.offsets[0] : self.offsets[-1]]
+        return int(np.count_nonzero(data.view(np.int8) >= FIRST_OF_CHARACTER))
+
+    def copied(self) -> Column:
+        """The same texts alone: a part holds all of the column that it was taken from."""
+        first, end = self.offsets[0], self.offsets[-1]
+        return Column(self.data[first:end].copy(), self.offsets - first)
+
 
 Portion = list[Any] | Column
 
@@ -97,7 +126,7 @@ class Parts:
 
 
 def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]:
-    """The texts in their order: a list as it is, an Arrow column by chunks, else bounded lists.
+    """The texts in their order: a list or column as it is, one of Arrow by chunks, else lists.
 
     With `most`, all of them in portions of so many characters, the last text not counted.
 
@@ -107,6 +136,9 @@ def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]
         If `texts` is itself a text, a mapping or no iterable, or an Arrow column that holds no text
         or a null.
     """
+    if isinstance(texts, Column):
+        yield from (texts,) if most is None else texts.parts(most)
+        return
     if isinstance(texts, Mapping):
         raise InvalidBatch(
             f"texts is a {type(texts).__name__}, whose keys would be taken for the texts",
@@ -124,7 +156,7 @@ def portions(texts: Iterable[Any], most: int | None = None) -> Iterator[Portion]
         for part in texts:
             yield from portions(part, most)
         return
-    columns = _arrow_columns(texts)
+    columns = columns_of(texts)
     if columns is not None:
         for column in columns:
             yield from (column,) if most is None else column.parts(most)
@@ -147,7 +179,7 @@ def _some(texts: Iterator[Any], most: int) -> list[Any]:
     return taken
 
 
-def _arrow_columns(texts: Any) -> Iterator[Column] | None:
+def columns_of(texts: Any) -> Iterator[Column] | None:
     """The chunks of an Arrow column, without copying its texts; None if it is none."""
     if not (hasattr(texts, "__arrow_c_stream__") or hasattr(texts, "__arrow_c_array__")):
         return None

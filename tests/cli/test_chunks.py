@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from simindex.cli import chunks
 from simindex.cli.chunks import read_ahead
 from simindex.inputs import Document, Documents
+from simindex.simhash.features import columns_of
 
 
 def reading_threads() -> list[threading.Thread]:
@@ -36,7 +37,7 @@ def test_portions_of_columns_and_documents_keep_order_and_bounds(
     number = 0
     for size in sizes:
         keys = [str(number + place) for place in range(max(1, size))]
-        column = Documents("f", number, keys, pa.array(keys))
+        column = Documents("f", number, keys, *(columns_of(pa.array(keys)) or ()))
         items.append(column if size else column[0])
         number += len(keys)
     group = 0

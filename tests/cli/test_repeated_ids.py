@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.cli import repeated_ids
-from simindex.cli.repeated_ids import RepeatedIds
+from simindex.cli.repeated_ids import RepeatedIds, ends_of, ends_of_each
 from simindex.inputs import Document, Documents
+from simindex.simhash.features import columns_of
 
 
 def document(key: str, text: str, *, numbered: bool = False) -> Document:
@@ -34,11 +35,19 @@ def test_documents_in_columns_count_as_those_in_lists(given_ids: list[tuple[str,
     """Files of both kinds are read in one run."""
     keys, texts = [key for key, _ in given_ids], [text for _, text in given_ids]
     mixed, listed = RepeatedIds(), RepeatedIds()
-    documents = Documents("f.parquet", 1, keys, pa.array(["none", *texts], pa.string())[1:])
+    columns = columns_of(pa.array(["none", *texts], pa.string())[1:])
+    documents = Documents("f.parquet", 1, keys, *(columns or ()))
     for repeated, second in ((mixed, documents), (listed, list(documents))):
         repeated.add(list(documents)[:4])
         repeated.add(second)
     assert mixed.counted() == listed.counted()
+
+
+@given(st.lists(st.text("xä五", max_size=9) | st.integers(40, 150).map(lambda n: "y" * n + "é")))
+def test_a_text_has_the_same_hash_in_a_column(texts: list[str]) -> None:
+    (column,) = columns_of(pa.array(["none", *texts], pa.string())[1:]) or ()
+    assert ends_of_each(column) == [ends_of(text) for text in texts]
+    assert len({ends_of(text) for text in texts}) == len(set(texts))
 
 
 def test_names_that_were_made_do_not_count() -> None:

@@ -20,7 +20,17 @@ from unittest import mock
 from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
-from simindex.inputs import Intake, ReadOptions, decompressors, jsonl, read, table
+from simindex.inputs import (
+    Intake,
+    ReadOptions,
+    decompressors,
+    jsonl,
+    line_columns,
+    one_by_one,
+    read,
+    read_in_columns,
+    table,
+)
 from simindex.options import MAX_KEY_BYTES
 from simindex.simhash import recipe_bytes
 
@@ -36,7 +46,8 @@ LIMIT_BYTES = 1 << 12
 """Of a record: small, so that small files reach it."""
 
 LIMITS = (
-    (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
+    (jsonl, "MAX_VALUES", 64), (jsonl, "BUFFER_BYTES", 64), (line_columns, "LEAST_LINES", 1),
+    (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
     (decompressors, "LARGE_WINDOW_BYTES", 1 << 11), (decompressors, "MAX_EXPANSION", 8),
     (delete, "MAX_KEY_BYTES", 64), (delete, "DELETED_AT_ONCE", 4),
     (delete, "DELETED_LENGTH", 64), (recipe_bytes, "MOST_HEADER_BYTES", 512),
@@ -135,10 +146,18 @@ def execute(data: bytes) -> None:
 
 def _read(path: str) -> None:
     options = ReadOptions(max_record_bytes=LIMIT_BYTES)
-    for document in read([path], options, Intake(max_errors=None)):
+    intake = Intake(max_errors=None)
+    found = []
+    for document in read([path], options, intake):
         assert isinstance(document.text, str) and isinstance(document.key, str)
         assert len(document.key.encode()) <= MAX_KEY_BYTES
         assert len(document.text.encode()) <= LIMIT_BYTES * 2, "longer than its record"
+        found.append(document._replace(raw=None))
+    if path != "-":
+        again = Intake(max_errors=None)
+        columns = one_by_one(read_in_columns([path], options, again))
+        assert [one._replace(raw=None) for one in columns] == found, "other documents in columns"
+        assert again == intake, "another account of columns"
 
 
 TARGET = Target("input files", seeds, execute, repair)

@@ -6,6 +6,7 @@ is as good as an answer, and every answer must name rows that are there, at thei
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -157,7 +158,35 @@ def text(chosen: _Chosen) -> None:
             assert np.array_equal(other[0], made[0][0]), "levels disagree"
 
 
-KERNELS: tuple[Callable[[_Chosen], None], ...] = (probe, slices, columns, nearest, text)
+JSON = (
+    b'{"id":"k","text":"t"}\n',
+    b'{"id": "k\\u0041", "n": [1.5e3, {"a": null}], "text": "\xc3\xa9"}\n',
+)
+
+
+def lines(chosen: _Chosen) -> None:
+    """JSON lines with some bytes changed: plain is what `json` reads alike."""
+    block = np.frombuffer(JSON[chosen(1)] * (1 + chosen(3)), np.uint8).copy()
+    for _ in range(chosen(6)):
+        block[chosen(255) % len(block)] = chosen(255)
+    block = block[: chosen(255)]
+    text, key = (np.frombuffer(name, np.uint8) for name in (b"text", b"id"))
+    starts, plain, texts, text_ends, keys, key_ends = _native.json_lines(
+        block, text, key, 10 + chosen(200), 1 + chosen(5)
+    )
+    for at in np.flatnonzero(plain).tolist():
+        record = json.loads(block[starts[at] : starts[at + 1]].tobytes().decode())
+        for name, data, ends in (("text", texts, text_ends), ("id", keys, key_ends)):
+            assert data[ends[at] : ends[at + 1]].tobytes().decode() == str(record[name]), name
+    if chosen(1):
+        starts = chosen.offsets(1 + chosen(5), 40).astype(np.int64)
+    inserts = chosen.bytes(chosen(20))
+    insert_ends = np.sort(chosen.bytes(len(starts)).astype(np.int64) % (len(inserts) + 1))
+    done, size, out = _native.spliced_lines(block, starts, inserts, insert_ends, block[:2].copy())
+    assert done < len(starts) and size <= len(out), "more than there is"
+
+
+KERNELS: tuple[Callable[[_Chosen], None], ...] = (probe, slices, columns, nearest, text, lines)
 
 
 def seeds() -> list[bytes]:

@@ -33,7 +33,8 @@ def named_apart(
         row for row in np.flatnonzero(stored.distance == 0).tolist()
         if stored.key(row) == keys[row]
     }
-    numbered = [buffer.documents[place].numbered for place in buffer.places]
+    numbers = buffer.documents.numbered()
+    numbered = [numbers[place] for place in buffer.places]
     asked = [
         row for row, made_up in enumerate(numbered)
         if row not in known and (made_up or stored.distance[row] == 0)

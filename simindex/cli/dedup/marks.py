@@ -9,6 +9,7 @@ A mark is spliced into the line before the brace that ends it, so all else stays
 from __future__ import annotations
 
 import json
+from collections.abc import Container, Iterator, Mapping
 from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from simindex.inputs.fields import MISSING, field_of
 from simindex.outputs.columns import Schema
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document
+    from simindex.inputs import Document, Documents
     from simindex.pairs.deduplication import Nearness
 
 MARK = "near_duplicate_of"
@@ -49,6 +50,10 @@ AUDIT_ENDS = b', "why": '
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _MARK = MARK.encode()
 _UNMARKED = b', "%b": null}' % _MARK
+
+
+SPLICED_LINES = 256
+"""At once: what they make stays in the second cache until it is written."""
 
 
 class Loss(NamedTuple):
@@ -87,6 +92,15 @@ def line_of(document: Document, id_field: str, text_field: str) -> bytes:
     return line if line.endswith(b"\n") else line + b"\n"
 
 
+def kept_lines(documents: Documents, lost: Container[int]) -> bytes:
+    """`line_of` each document that is not lost, by its place. The documents have their lines."""
+    assert documents.raw is not None
+    kept = [line for place, line in enumerate(documents.raw.listed()) if place not in lost]
+    if kept and not kept[-1].endswith(b"\n"):  # of a file only its last line may have no end
+        kept.append(b"\n")
+    return b"".join(kept)
+
+
 def marked_line(
     document: Document, loss: Loss | None, id_field: str, text_field: str,
     near: Nearness | None = None,
@@ -121,6 +135,37 @@ def _values_of(loss: Loss, near: Nearness | None) -> dict[str, Any]:
         )
         values["similarity"] = found["similarity"]
     return values
+
+
+def marked_lines(
+    documents: Documents, lost: Mapping[int, Loss], id_field: str, text_field: str, near: Nearness
+) -> Iterator[Any]:
+    """`marked_line` of each document, in parts that are buffers of bytes.
+
+    `lost` has what some of them lost to, by their places. The documents have their lines.
+    """
+    import numpy as np
+
+    from simindex._kernels import _native
+
+    assert documents.raw is not None
+    inserts = [_UNMARKED] * len(documents)
+    for place, loss in lost.items():
+        inserts[place] = _mark_of(loss, near)
+    inserted = np.frombuffer(b"".join(inserts), np.uint8)
+    ends = np.zeros(len(inserts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, inserts), np.int64, len(inserts)), out=ends[1:])
+    raw, without, place = documents.raw, np.frombuffer(_MARK, np.uint8), 0
+    while place < len(documents):
+        stop = min(place + SPLICED_LINES, len(documents))
+        done, size, lines = _native.spliced_lines(
+            raw.data, raw.offsets[place : stop + 1], inserted, ends[place : stop + 1], without
+        )
+        yield lines[:size].data
+        place += done
+        if place < stop:
+            yield marked_line(documents[place], lost.get(place), id_field, text_field, near)
+            place += 1
 
 
 def audit_record(

@@ -189,7 +189,7 @@ def lasting(path: Path, asked: Asked) -> Place:
         keep_origin(index)
         intake = reading.intake()
         without = Path(os.path.realpath(path))
-        documents = reading.documents(asked.inputs, intake, without)
+        documents = reading.in_columns(asked.inputs, intake, without)
         extent = reading.extent(asked.inputs, intake, without)
         opened.pop_all()
     prepared = Prepared(

@@ -33,9 +33,16 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
-from simindex.cli.dedup.marks import Loss, audit_record, line_of, marked_line
+from simindex.cli.dedup.marks import (
+    Loss,
+    audit_record,
+    kept_lines,
+    line_of,
+    marked_line,
+    marked_lines,
+)
 from simindex.cli.dedup.shared_ids import SharedIds
-from simindex.inputs import ID_FIELDS, Document, Intake, one_by_one
+from simindex.inputs import ID_FIELDS, Document, Documents, Intake, one_by_one
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
@@ -94,7 +101,9 @@ class Run:
     def through(self, most: int, progress: Progress) -> None:
         """Every buffer, from reading to its commit."""
         prepared = self.place.prepared
-        documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
+        documents: Iterable[Document | Documents] = prepared.documents
+        if self.keep.is_by_rank:
+            documents = self.keep.ranked(one_by_one(documents), prepared.intake)
 
         def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
             batch = self.short.batch(chunk)
@@ -210,20 +219,51 @@ class Run:
     def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
         if self.keep.policy == "none":
             return any_neighbour(batch.rows, self.near, self.near.sketch(batch))
-        order = self.keep.order([buffer.documents[place] for place in buffer.places])
+        if self.keep.is_by_rank:
+            order = self.keep.order([buffer.documents[place] for place in buffer.places])
+        else:
+            order = np.arange(len(batch))
         excluded = stored.distance != NOWHERE
         return greedy(batch.rows, order, excluded, self.near, self.near.sketch(batch))
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
-        self._put(
-            (document, lost.get(place)) for place, document in enumerate(buffer.documents)
-        )
+        start = 0
+        for chunk in buffer.documents.chunks:
+            some = {
+                place - start: loss for place, loss in lost.items()
+                if start <= place < start + len(chunk)
+            }
+            if isinstance(chunk, Documents) and chunk.raw is not None:
+                self._put_columns(chunk, some)
+            else:
+                self._put((document, some.get(place)) for place, document in enumerate(chunk))
+            start += len(chunk)
         if self.place.lasting:
             settle(self.output)
             if self.listing is not None:
                 self.listing.settle()
         else:
             self.output.flush()  # whoever reads a stream that does not end waits for it
+
+    def _put_columns(self, documents: Documents, lost: dict[int, Loss]) -> None:
+        """The same as `_put`, of documents with their lines; `lost` is by their places."""
+        options = self.place.asked.reading.options
+        id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
+        self.shared.see_all(documents, lost)
+        marks = {
+            place: loss for place, loss in lost.items() if not (self.mark and loss.known)
+        }
+        if self.mark:
+            for lines in marked_lines(documents, marks, id_field, text_field, self.near):
+                self.output.write(lines)
+        else:
+            self.output.write(kept_lines(documents, lost))
+        if self.listing is not None:
+            verified = self.verifying is not None
+            self.listing.write([
+                audit_record(documents[place], marks[place], self.near, verified=verified)
+                for place in sorted(marks)
+            ])
 
     def _put(self, decided: Iterable[tuple[Document, Loss | None]]) -> None:
         """Documents, and what they lost to. Nothing that is stored itself is marked."""
@@ -254,7 +294,7 @@ class Run:
 
 
 def _buffers(
-    documents: Iterable[Document], most: int, batch: Callable[[Chunk], simindex.Batch]
+    documents: Iterable[Document | Documents], most: int, batch: Callable[[Chunk], simindex.Batch]
 ) -> Generator[Buffer]:
     """Documents in buffers of at most so many, read ahead; `batch` makes the rows of a chunk."""
     buffer = Buffer()
@@ -264,7 +304,7 @@ def _buffers(
             if ends:
                 yield buffer
                 buffer = Buffer()
-    if buffer.documents:
+    if len(buffer.documents):
         yield buffer
 
 
@@ -273,18 +313,20 @@ def _named(
 ) -> dict[int, Loss]:
     """What each dropped document lost to, the nearest of all, by its place in the buffer."""
     lost: dict[int, Loss] = {}
+    documents, places = buffer.documents, buffer.places
     distances = np.minimum(stored.distance, losses.distance)
     for row in np.flatnonzero(distances != NOWHERE).tolist():
-        distance, document = int(distances[row]), buffer.documents[buffer.places[row]]
+        distance, place = int(distances[row]), places[row]
         if row in known:
-            loss = Loss(document.key, 0, known=True)
+            loss = Loss(documents.key(place), 0, known=True)
         elif stored.distance[row] == distance:
             loss = Loss(key_text(stored.key(row)) or "", distance)
         else:
-            winner = buffer.documents[buffer.places[int(losses.winner[row])]]
-            same = document.text == winner.text
-            loss = Loss(winner.key, distance, winner.place, same)
+            winner = places[int(losses.winner[row])]
+            # Equal texts have equal fingerprints.
+            same = distance == 0 and documents[place].text == documents[winner].text
+            loss = Loss(documents.key(winner), distance, documents.where(winner), same)
         if exact is not None:
             loss = loss._replace(exact=float(exact[row]))
-        lost[buffer.places[row]] = loss
+        lost[place] = loss
     return lost

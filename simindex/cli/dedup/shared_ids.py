@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from simindex.cli.repeated_ids import ends_of
+from simindex.cli.repeated_ids import ends_of, ends_of_each
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.marks import Loss
-    from simindex.inputs import Document
+    from simindex.inputs import Document, Documents
 
 REMEMBERED = 1 << 16
 """Ids in memory at most, so that it does not grow with the input."""
@@ -29,11 +29,25 @@ class SharedIds:
         """
         if self.first is not None or (loss is not None and loss.key == document.key):
             return
+        if not self._is_one(document.key, ends_of(document.text)):
+            self.first = document
+
+    def see_all(self, documents: Documents, lost: Mapping[int, Loss]) -> None:
+        """The same of columns; `lost` has what some lost to, by their places in these."""
+        if self.first is not None:
+            return
+        ends = ends_of_each(documents.texts)
+        for place, (key, found) in enumerate(zip(documents.keys, ends, strict=True)):
+            loss = lost.get(place)
+            if (loss is None or loss.key != key) and not self._is_one(key, found):
+                self.first = documents[place]
+                return
+
+    def _is_one(self, key: str, ends: int) -> bool:
+        """Whether no other text was seen of an id."""
         if len(self._seen) == REMEMBERED:
             self._seen.clear()
-        ends = ends_of(document.text)
-        if self._seen.setdefault(document.key, ends) != ends:
-            self.first = document
+        return self._seen.setdefault(key, ends) == ends
 
     def told(self) -> Iterator[str]:
         """A sentence, where there is one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from web_records import archived
 import simindex
 from simindex.cli import program
 from simindex.cli.dedup import run as dedup_run
+from simindex.inputs import jsonl, line_columns
 
 Run = Callable[..., Any]
 WORDS = [f"word{number}" for number in range(300)]
@@ -351,6 +353,47 @@ def test_a_mark_of_before_is_replaced(run: Run) -> None:
     ]
     again = run("dedup", "--mark", "-d", 3, input="\n".join(marked)).stdout.splitlines()
     assert again == marked
+
+
+ODD_LINES = [
+    '{"id": "m", "near_duplicate_of": {"key": "z"}, "text": "%s"}',
+    '{"id": "w", "text": "near_duplicate_of %s"} ', '{"text": "no id %s"}', "",
+    '{"id": 7, "text": "%s"}', '{"id": "e", "n": NaN, "text": "%s"}\r', '{"id": "s", "text": ""}',
+]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--mark",), ("--mark", "--index", "i"), ("--index", "i"), ("--keep", "none"),
+     ("--keep", "longest", "--mark"), ("--keep", "longest", "--index", "i"), ("--buffer", 7)],
+)
+def test_columns_of_lines_do_not_show(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[Any, ...]
+) -> None:
+    """Of a file lines come in columns where they are plain: output, audit and index are the same.
+
+    The second run of each finds all in the index that it makes again.
+    """
+    lines = [json.dumps({"n": n, "id": f"d{n % 150}", "text": text}, ensure_ascii=n % 2 == 0)
+             for n, text in enumerate(corpus(200))]
+    for place, odd in enumerate(ODD_LINES):
+        lines.insert(25 * place + 5, odd % corpus(1)[0] if "%s" in odd else odd)
+    Path("t.jsonl").write_text("\n".join(lines))
+    monkeypatch.setattr(jsonl, "BUFFER_BYTES", 1 << 12)
+    seen: list[Any] = []
+    for least in (1, 1 << 30):
+        monkeypatch.setattr(line_columns, "LEAST_LINES", least)
+        results = [
+            run("dedup", "t.jsonl", "--audit", "a.jsonl", *options) for _ in range(2)
+        ]
+        said = [re.sub(r", in [^;]*", "", result.stderr) for result in results]
+        rows = run("export", "i").stdout if "i" in options else ""
+        seen.append(([result.stdout_bytes for result in results], said, rows,
+                     Path("a.jsonl").read_bytes()))
+        shutil.rmtree("i", ignore_errors=True)
+        Path("a.jsonl").unlink()
+    assert seen[0] == seen[1]
+    assert seen[0][0][0].count(b"\n") > 20
 
 
 def test_other_inputs_are_marked_as_json_lines(run: Run, objects: Any) -> None:
