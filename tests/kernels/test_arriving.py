@@ -42,7 +42,7 @@ def passages(way: str, table: Table, words: int) -> _native.Passages:
             bphs.checked_table(
                 table if number == 0 else SortedRows(
                     permuted_rows(table.fingerprints, design, number),
-                    header_bits=design.header_bits[number],
+                    header_bits=min(10, design.header_bits[number]),
                 ), design, number, flips,
             ) for number, flips in enumerate(design.table_flips(H))
         ])
