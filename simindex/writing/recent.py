@@ -63,16 +63,17 @@ def nearest(
             snapshot, document.rows, document.weights, near, sketches=document.sketch
         )
         return next(iter(found), None)
-    best, h, recall = None, near.h, near.recall
+    best, question = None, near
     while True:
-        question = near if best is None else replace(near, h=h, recall=recall)
         found = answerer.search(snapshot, document.rows, document.weights, question)
         if not len(found):
-            return best
-        best = next(iter(found))
-        if not best.distance:
-            return best
-        h, recall = best.distance - 1, 1.0
+            break
+        best = found
+        distance = int(found.distance[0])
+        if not distance:
+            break
+        question = replace(near, h=distance - 1, recall=1.0)
+    return None if best is None else next(iter(best))  # of which alone the key is fetched
 
 
 def nearer(one: Match | None, other: Match | None) -> Match | None:
