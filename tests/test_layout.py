@@ -37,6 +37,7 @@ TESTED_BY = {
     "cli/targets.py": "cli/commands/test_dedup.py",
     "cli/building.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
+    "cli/reading.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
     "cli/description.py": "cli/commands/test_stats.py",
     "cli/answers.py": "cli/commands/test_build_and_query.py",

@@ -26,9 +26,9 @@ from simindex.errors import InvalidInput
 from simindex.inputs.fingerprints import CHUNK_ROWS
 
 if TYPE_CHECKING:
-    from simindex.cli.choices import Reading
     from simindex.cli.learning import Lesson
     from simindex.cli.progress import Extent
+    from simindex.cli.reading import Reading
     from simindex.cli.recipes import Prepared
     from simindex.inputs import Fingerprints, Intake
 

@@ -24,7 +24,7 @@ from simindex.reporting.gated import EXCERPT_CHARACTERS, Flagged, Place, Verdict
 if TYPE_CHECKING:
     from simindex.arrays import I64, U64
     from simindex.cli.batches import Answer, Questions
-    from simindex.cli.choices import Reading
+    from simindex.cli.reading import Reading
     from simindex.inputs import BadRecord, Intake
     from simindex.records.gate import GateLimits
 

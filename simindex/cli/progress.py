@@ -17,10 +17,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from simindex.cli.console import count, say
-from simindex.inputs import Intake, ReadOptions, size_bytes
+
+if TYPE_CHECKING:
+    from simindex.inputs import Intake, ReadOptions
 
 PLAIN_INTERVAL_S = 5.0
 
@@ -42,10 +44,12 @@ class Extent:
 
     def measure(self) -> None:
         """Finds the size, on a thread of its own: a folder of a million files takes seconds."""
-        Thread(target=self._measure, name="simindex-sizes", daemon=True).start()
+        from simindex.inputs import size_bytes
 
-    def _measure(self) -> None:
-        self.total_bytes = size_bytes(self.inputs, self.options)
+        def work() -> None:
+            self.total_bytes = size_bytes(self.inputs, self.options)
+
+        Thread(target=work, name="simindex-sizes", daemon=True).start()
 
     def share(self, documents: int) -> float | None:
         """The share of the inputs that is done with so many documents, where it is known."""

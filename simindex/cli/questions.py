@@ -22,7 +22,7 @@ from simindex.simhash.contrast import LEARNED, contrast
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Questions
-    from simindex.cli.choices import Reading
+    from simindex.cli.reading import Reading
     from simindex.inputs import Intake
 
 

@@ -17,10 +17,11 @@ import click
 import simindex
 from simindex.cli.account import met, named_by
 from simindex.cli.app import Interrupted
-from simindex.cli.choices import Option, Reading, collected
+from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
 from simindex.cli.learning import FIRST_DOCUMENTS, Lesson
 from simindex.cli.numbers import Count, Share
+from simindex.cli.reading import Reading
 from simindex.cli.wording import OPTIONS, with_remark
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.simhash.projection import PROJECTIONS

@@ -42,7 +42,7 @@ from simindex.reporting.surveyed import (
 
 if TYPE_CHECKING:
     from simindex.arrays import I64
-    from simindex.cli.choices import Reading
+    from simindex.cli.reading import Reading
     from simindex.inputs import Intake
     from simindex.planning.similarity import Similar
     from simindex.records.clusters import Clusters

@@ -16,6 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simindex.errors import SimindexError
+from simindex.index.arriving_texts import ArrivingTexts, Near
 from simindex.index.deadline import Deadline
 from simindex.index.writing_call import WritingCall
 from simindex.options import IndexOptions
@@ -43,10 +44,6 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 """
 
 log: logging.Logger = logging.getLogger(__package__)
-
-
-Near = tuple[int | None, float | None, float]
-"""How near a row must be: h, similarity and recall of a call."""
 
 
 class _Asked(NamedTuple):
@@ -77,6 +74,7 @@ class Arrivals:
         self._settling = settling
         self._deadline = Deadline(self._commit_added)
         self._seen = handle.counts.seen_or_add
+        self._texts = ArrivingTexts(handle, self._deadline, self._seen)
         self._slow = self._apart = 0
         """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
 
@@ -94,7 +92,8 @@ class Arrivals:
             return self._added(self._asked(given, key, near, measure, commit_s))
         with self.handle.turns:
             began = time.monotonic()
-            asked = self._asked(given, key, near, measure, commit_s)
+            left = self._texts.left(given, key, near, measure, commit_s)
+            asked = None if left is None else self._asked(*left, near, measure, commit_s)
             self._slow = self._slow + 1 if time.monotonic() - began > BRIEF_S else 0
             if self._slow >= SLOW_CALLS:
                 self._apart = APART_CALLS

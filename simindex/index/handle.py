@@ -256,6 +256,12 @@ class Handle:
 
     def check_may_change(self) -> Writer:
         """The writer, unless it may change nothing now: then an error says why. Under the lock."""
+        own = self.writer
+        if (  # at once, as for nearly every call: the checks below take 0.4 us
+            own is not None and self.note is None and not self.closed
+            and own.committer.failed is None and self._pid == os.getpid()
+        ):
+            return own
         writer = self.writing()
         self._check_not_within_a_call()
         if self.note is not None:

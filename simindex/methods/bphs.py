@@ -89,6 +89,17 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     return Found._make(columns)
 
 
+def passage(table: Table, plan: TablePlan, h: int, passages: _native.Passages) -> bool:
+    """Adds the permuted tables of a table to the ways that one query by itself takes."""
+    design = plan.design
+    assert design is not None
+    passages.permuted(
+        table.checked, table.header_bits,
+        checked_tables(table, design, plan.table_flips or design.table_flips(h)),
+    )
+    return True
+
+
 def refuse_missing(table: Table, design: BlockDesign, missing: int) -> NoReturn:
     """Raises CorruptFile for permuted tables that do not belong to the table."""
     raise CorruptFile(

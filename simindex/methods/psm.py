@@ -134,6 +134,16 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
     )
 
 
+def passage(table: Table, plan: TablePlan, h: int, passages: _native.Passages) -> bool:
+    """Adds all headers within h to the ways that one query by itself takes, where the plan looks
+    all of them up."""
+    if not plan.exact or plan.design is not None:
+        return False
+    masks = exhaustive_masks(plan.header_bits, h)
+    passages.probe(table.checked, plan.header_bits, masks)
+    return True
+
+
 @lru_cache(maxsize=256)
 def checked_order(
     volatility: Volatility, bits: int, header_bits: int, h: int, flips: int

@@ -18,7 +18,7 @@ from simindex.methods.base import (
     take,
 )
 from simindex.storage.files import readahead
-from simindex.storage.files.verification import verified
+from simindex.storage.files.verification import section_of, verified
 from simindex.storage.tables.table import Table
 
 NAME = "scan"
@@ -39,6 +39,12 @@ def search(table: Table, plan: TablePlan, asked: Asked) -> Found:
         verified(table.fingerprints), asked.queries, asked.h, asked.first, room=asked.room
     )
     return Found(query, row, distance, readahead.take_at(table.ids, row), 0, compared)
+
+
+def passage(table: Table, plan: TablePlan, h: int, passages: _native.Passages) -> bool:
+    """Adds all rows of a table to the ways that one query by itself takes."""
+    passages.scan(table.fingerprints, section_of(table.fingerprints))
+    return True
 
 
 def streamed(table: Table, plan: TablePlan, asked: Asked) -> Found:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simindex.inputs.extras import needed
 from simindex.outputs.columns import Columns, Kind, Schema, Write, encodable
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ GROUP_ROWS, GROUP_BYTES = 1 << 20, 1 << 26
 
 def load() -> tuple[Any, Any]:
     """pyarrow and its Parquet; MissingExtra where it is not installed."""
+    from simindex.inputs.extras import needed  # with all readers, which other outputs do not need
+
     with needed("Parquet", extra="arrow"):
         import pyarrow as pa
         from pyarrow import parquet

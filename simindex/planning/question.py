@@ -65,7 +65,7 @@ class Questions:
         key = (h, first, recall, method, memory, memory_limit, threads)
         plain = type(h) is int and memory is memory_limit is limit is None
         plain = plain and similar is None
-        plain = plain and type(threads) is not bool
+        plain = plain and type(threads) is not bool and type(recall) is not bool
         if plain:  # else an equal value of another type may not be allowed
             try:
                 known = self._known.get(key)

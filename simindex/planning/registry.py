@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from simindex._kernels import _native
 from simindex.arrays import U8, U64
 from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, crowding, issl, psm, psmtables, query_tables, scan
@@ -86,6 +87,9 @@ class Method:
     """Plans that read the table in chunks, and the bytes they need in addition to those of a
     chunk's matches; the plan given is that of a call without a limit."""
     top: TopMethod | None = None
+    passage: Callable[[Table, TablePlan, int, _native.Passages], bool] | None = None
+    """Adds the exact way of a plan through a table, for h, to those that one query by itself takes
+    in a call of a kernel; returns False where the plan has none."""
 
 
 def _flips(table: Table, asked: Conditions) -> Iterable[TablePlan]:
@@ -105,11 +109,13 @@ METHODS: dict[str, Method] = {
             psm.NAME, _flips, _search_by_flips, psm.swept, lossy=True,
             available=permuted.flipped_available, survey=crowding.survey,
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
+            passage=psm.passage,
         ),
         Method(
             bphs.NAME, permuted.permuted, bphs.search, query_tables.whole,
             has_designs=True, available=permuted.designs_available, survey=crowding.survey,
             held_bytes=permuted.permuted_bytes, passes=permuted.query_tables_passes,
+            passage=bphs.passage,
         ),
         Method(
             issl.NAME, candidates.by_lists, issl.within,
@@ -122,7 +128,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             scan.NAME, candidates.scans, scan.search, scan.streamed,
-            passes=candidates.scan_passes,
+            passes=candidates.scan_passes, passage=scan.passage,
             top=TopMethod(True, candidates.top_scans, scan.top),
         ),
     )

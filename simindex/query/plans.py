@@ -118,6 +118,8 @@ class Plans:
         self._by_cosines: dict[float, Calibration] = {}
         self._known: tuple[Snapshot | None, dict[tuple[Any, ...], QueryPlan]] = (None, {})
         self._tables = TablePlans()
+        self.version: int = 0
+        """Another number once plans of the same snapshot may differ."""
         self._known_ways: tuple[tuple[Segment, ...], IndexOptions | None, dict[Any, Ways]]
         self._known_ways = (), None, {}
         self._lock = Lock()
@@ -145,6 +147,7 @@ class Plans:
 
     def _forget(self) -> None:
         self._known, self._tables = (None, {}), TablePlans()
+        self.version += 1
 
     def plan(
         self, snapshot: Snapshot, question: Question, queries: int, weights: F32 | None

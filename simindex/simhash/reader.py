@@ -87,7 +87,7 @@ class Reader:
             normal_quantiles() if projection == "gaussian" else _NO_QUANTILES,
             recipe.bits // 64,
         )
-        self._kernel = self._counting(self._least)
+        self.kernel: _native.TextRecipe = self._counting(self._least)
 
     def _counting(self, features: int) -> _native.TextRecipe:
         """The kernel that counts so many distinct features of a document."""
@@ -99,7 +99,7 @@ class Reader:
         self, texts: Iterable[Any], threads: int | None, count_features: int = 0
     ) -> Simhashes:
         """Fingerprints of all texts, taken in portions; features counted up to a number."""
-        kernel = self._kernel
+        kernel = self.kernel
         if count_features > self._least:
             kernel = self._counting(count_features)
         calls = kernel.texts, kernel.column, kernel.units
@@ -112,7 +112,7 @@ class Reader:
         """The fingerprint of one text."""
         if not self.plain:
             return self.simhashes([text], 1)
-        *arrays, invalid = self._called(self._kernel.texts, [text], 0, 1)
+        *arrays, invalid = self._called(self.kernel.texts, [text], 0, 1)
         refuse_invalid(invalid, 0)
         return Simhashes(*arrays)
 
@@ -123,7 +123,7 @@ class Reader:
 
         Features ascend; the count of one is in how many texts of the portion it occurs.
         """
-        kernel = self._kernel
+        kernel = self.kernel
         calls = kernel.text_frequencies, kernel.column_frequencies, kernel.unit_frequencies
         most = COUNTED_CHARACTERS if self.plain else SPLIT_CHARACTERS
         for arrays, number in self._answers(texts, threads, calls, most):
@@ -159,14 +159,14 @@ class Reader:
         """Fingerprints of features that are hashes already, with or without weights."""
         n = thread_count(threads, len(offsets) - 1, worth=THREADED_TEXTS)
         if weights is None:
-            made = self._kernel.hashes(hashes, offsets, n)
+            made = self.kernel.hashes(hashes, offsets, n)
         else:
-            made = self._kernel.given(hashes, weights, offsets, n)
+            made = self.kernel.given(hashes, weights, offsets, n)
         return Simhashes(*made[:3])
 
     def features(self, texts: list[Any]) -> tuple[U64, U32, I64]:
         """Hashes and counts of the features of plain texts, and where those of each begin."""
-        *arrays, invalid = self._called(self._kernel.features, texts, 0)
+        *arrays, invalid = self._called(self.kernel.features, texts, 0)
         refuse_invalid(invalid, 0)
         hashes, counts, starts = arrays
         return hashes, counts, starts
@@ -185,7 +185,7 @@ class Reader:
     def _units(self, portion: Portion, first: int) -> words.Units:
         listed = portion.listed() if isinstance(portion, Column) else portion
         if isinstance(self._tokenizer, int):
-            *arrays, invalid = self._called(self._kernel.split, listed, first)
+            *arrays, invalid = self._called(self.kernel.split, listed, first)
             refuse_invalid(invalid, first)
             units = words.Units(*arrays)
             if self.plain:
@@ -207,6 +207,15 @@ class Reader:
         except TypeError:
             refuse_untext(portion, first)
             raise
+
+
+def kernel_of_arrivals(recipe: Any) -> _native.TextRecipe | None:
+    """What makes the rows of texts that come one at a time; None where words are not plain, or the
+    recipe cannot weigh them."""
+    if recipe.weighting == "given" or not recipe.fitted or isinstance(recipe.tokenizer, str):
+        return None
+    reader: Reader = recipe._reader
+    return reader.kernel if reader.plain else None
 
 
 def _joined(made: list[Simhashes], bits: int, sketch_bits: int) -> Simhashes:

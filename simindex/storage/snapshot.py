@@ -78,6 +78,8 @@ class Snapshot:
         self._dead: dict[str, DeadRows] = {}
         self._masks: dict[str, U8 | None] = {}
         self._sampled: dict[str, Sampled] = {}
+        self.ready: object = None
+        """What a handle has made ready to ask it once more: it goes with the maps that it is of."""
         self.slices: SliceDesign | None = slice_design(options)
         """Of the slice lists that every new segment gets; None if it gets none."""
 

@@ -81,14 +81,18 @@ class View:
 
     def newest(self) -> Snapshot:
         """The snapshot of the last commit by anybody."""
-        if monotonic() - self._looked > LOOK_S:
-            self.check_place()
+        self.look()
         snapshot = self.last()
         if self.catalog.head_value() == snapshot.value:
             return snapshot
         with self._lock:
             self._snapshot = snapshot = self._taken(self.last())
             return snapshot
+
+    def look(self) -> None:
+        """`check_place`, unless that was done within LOOK_S."""
+        if monotonic() - self._looked > LOOK_S:
+            self.check_place()
 
     def adopt(self, recipe: Recipe | None, options: IndexOptions | None) -> None:
         """Takes what this process has just committed, before the next snapshot tells the same."""

@@ -5,6 +5,8 @@
     sketches      (capacity, S)   the same, in an index with sketches
     ids, keys     lists of the same length
 
+A kernel puts the row of a text into the first free place (`places`), and `put` then counts it.
+
 Queries compare all of them, at any h and however skewed: 3 us for 8,192 rows of 64 bits, 11 for
 65,536, the most there are (AVX-512; without wide instructions 30 and 220). Sorted runs would have
 to be rebuilt as rows come, and save nothing at that size.
@@ -35,6 +37,7 @@ from simindex.query.sketches import apart
 from simindex.records.batch import Batch
 from simindex.records.matches import Match
 from simindex.records.similarity import estimated, standard_error
+from simindex.simhash.recipe import Recipe
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
 from simindex.storage.tables.names import Names
@@ -60,16 +63,17 @@ def nearest(
             snapshot, document.rows, document.weights, near, sketches=document.sketch
         )
         return next(iter(found), None)
-    best, h, recall = None, near.h, near.recall
+    best, question = None, near
     while True:
-        question = near if best is None else replace(near, h=h, recall=recall)
         found = answerer.search(snapshot, document.rows, document.weights, question)
         if not len(found):
-            return best
-        best = next(iter(found))
-        if not best.distance:
-            return best
-        h, recall = best.distance - 1, 1.0
+            break
+        best = found
+        distance = int(found.distance[0])
+        if not distance:
+            break
+        question = replace(near, h=distance - 1, recall=1.0)
+    return None if best is None else next(iter(best))  # of which alone the key is fetched
 
 
 def nearer(one: Match | None, other: Match | None) -> Match | None:
@@ -103,6 +107,7 @@ class Recent:
         self._since = 0.0
         self.due_at: float = inf
         """Time of `monotonic` at which the first of them is to be committed."""
+        self._places: _native.Places | None = None
         self._rows: U64 = np.empty((0, options.words), np.uint64)
         self._sketches: U64 = np.empty((0, options.sketch_words), np.uint64)
         self._weights: F32 | None = None
@@ -169,25 +174,62 @@ class Recent:
         count = self.count
         if count == len(self._rows):
             self._grow(max(LEAST_ROWS, 2 * count))
-        key = None if document.keys is None else document.keys[0]
-        for column in (self._weighted, self._ids, self._keys):
-            del column[count:]  # of a row that an interrupt left half there
         self._rows[count] = document.rows[0]
         if document.sketch is not None:
             self._sketches[count] = document.sketch[0]
-        kept = document.weights is not None and self._keeps_weights
-        if document.weights is not None and kept:
-            if self._weights is None:
-                self._weights = np.empty((len(self._rows), document.weights.shape[1]), np.float32)
-            self._weights[count] = document.weights[0]
-        self._weighted.append(kept)
-        self._keys.append(key)
-        if key is not None:
-            assert self._secret is not None
-            self._ids.append(key_hash(key, self._secret)[0])
+        weighted = document.weights is not None and self._keeps_weights
+        if document.weights is not None and weighted:
+            self._room_for_weights()[count] = document.weights[0]
+        if document.keys is None:
+            self.put(ordinal if document.ids is None else int(document.ids[0]), None, commit_s,
+                     weighted=weighted)
         else:
-            self._ids.append(ordinal if document.ids is None else int(document.ids[0]))
-        self._last[self._ids[count]] = count
+            self.put(self.hashed(document.keys[0]), document.keys[0], commit_s, weighted=weighted)
+
+    def hashed(self, key: str | bytes) -> int:
+        """The id of a key, in an index with keys."""
+        assert self._secret is not None
+        return key_hash(key, self._secret)[0]
+
+    @property
+    def places(self) -> _native.Places:
+        """Where the row of the next text goes, with its weights: into place `count`."""
+        if self.count == len(self._rows):
+            self._grow(max(LEAST_ROWS, 2 * self.count))
+        if self._places is None:
+            weights = self._room_for_weights() if self._keeps_weights else None
+            self._places = _native.Places(self._rows, self._sketches, weights)
+        return self._places
+
+    def rejected(self, recipe: Recipe, key: str | bytes | None) -> Batch:
+        """What is in the next place as a batch of its own, with copies of its columns."""
+        free = slice(self.count, self.count + 1)
+        keys: Any = None if key is None else [key]
+        return Batch.checked(
+            self._rows[free].copy(), ids=None, keys=keys,
+            weights=None if self._weights is None else self._weights[free].copy(), recipe=recipe,
+            sketch=self._sketches[free].copy() if self._sketches.shape[1] else None,
+        )
+
+    def _room_for_weights(self) -> F32:
+        if self._weights is None:
+            self._weights = np.empty((len(self._rows), 64 * self._rows.shape[1]), np.float32)
+            self._places = None
+        return self._weights
+
+    def put(
+        self, id_: int, key: str | bytes | None, commit_s: float | None, *, weighted: bool = True
+    ) -> None:
+        """Counts the row that is in the next place; `weighted` says whether its weights are, too,
+        where the index keeps them."""
+        count = self.count
+        if len(self._ids) != count or len(self._keys) != count or len(self._weighted) != count:
+            for column in (self._weighted, self._ids, self._keys):
+                del column[count:]  # of a row that an interrupt left half there
+        self._weighted.append(weighted and self._keeps_weights)
+        self._keys.append(key)
+        self._ids.append(id_)
+        self._last[id_] = count
         now = time.monotonic()
         if not count:
             self._since, self.due_at = now, inf
@@ -196,7 +238,7 @@ class Recent:
         self.count = count + 1
 
     def _grow(self, capacity: int) -> None:
-        count = self.count
+        count, self._places = self.count, None
         if self._weights is not None:
             weights = np.empty((capacity, self._weights.shape[1]), np.float32)
             weights[:count] = self._weights[:count]
@@ -230,7 +272,7 @@ class Recent:
         left = np.flatnonzero(~taken)
         places = left.tolist()
         others = copy(self)
-        others.count = len(left)
+        others.count, others._places = len(left), None
         others._rows, others._sketches = self._rows[left], self._sketches[left]
         others._weights = None if self._weights is None else self._weights[left]
         others._weighted = [self._weighted[at] for at in places]

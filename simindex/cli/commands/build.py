@@ -18,20 +18,17 @@ from simindex.cli.app import Interrupted, nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
     Option,
-    Reading,
     distance,
     index_argument,
-    input_options,
-    inputs_argument,
     key_secret_option,
     output_options,
-    piped_input,
     structures_option,
     times_option,
 )
 from simindex.cli.console import emit
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import (
     Learning,
     first_given,

@@ -15,11 +15,8 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
-    Reading,
     distance_option,
     index_argument,
-    input_options,
-    inputs_argument,
     memory_limit_option,
     output_options,
     threads_option,
@@ -49,6 +46,7 @@ from simindex.cli.dedup.verifying import (
     verify_option,
 )
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,

@@ -28,21 +28,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import (
-    NamedPath,
-    Reading,
-    distance,
-    input_options,
-    inputs_argument,
-    output_options,
-    times_option,
-)
+from simindex.cli.choices import NamedPath, distance, output_options, times_option
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
 from simindex.cli.dedup.verifying import Verifying, said_of, summary_of, verify_option
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recipes import Learning, idf_options, recipe_options
 from simindex.cli.recommendation import asked_nearness, calibrated_option, no_advice
 from simindex.cli.short_texts import ShortTexts

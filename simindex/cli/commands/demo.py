@@ -26,11 +26,12 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, Reading, distance, json_option
+from simindex.cli.choices import NamedPath, distance, json_option
 from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
 from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading
 from simindex.cli.recipes import Learning, prepare
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput

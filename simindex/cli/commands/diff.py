@@ -14,8 +14,9 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, Reading, distance, input_options, output_options
+from simindex.cli.choices import NamedPath, distance, output_options
 from simindex.cli.console import cell, say
+from simindex.cli.reading import Reading, input_options
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs

@@ -20,15 +20,7 @@ import click
 
 import simindex
 from simindex.cli.app import nothing_to_do, program
-from simindex.cli.choices import (
-    NamedPath,
-    Reading,
-    input_options,
-    inputs_argument,
-    output_options,
-    piped_input,
-    threads_option,
-)
+from simindex.cli.choices import NamedPath, output_options, threads_option
 from simindex.cli.chunks import (
     Chunk,
     SkippedReport,
@@ -40,6 +32,7 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.console import cell, count, duration, megabytes, say
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import (
     Learning,
     asked_recipe,

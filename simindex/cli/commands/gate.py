@@ -22,13 +22,9 @@ from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
 from simindex.cli.choices import (
     NamedPath,
-    Reading,
     distance_option,
-    input_options,
-    inputs_argument,
     memory_option,
     output_options,
-    piped_input,
     process_limit_option,
     threads_option,
 )
@@ -37,6 +33,7 @@ from simindex.cli.console import cell, count, duration, say
 from simindex.cli.gating import GateDocuments, GateTally
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.similarity import require_one
 from simindex.cli.targets import require_apart
 from simindex.inputs import require_inputs

@@ -26,15 +26,11 @@ from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
     Option,
-    Reading,
     collected,
     distance_option,
     index_argument,
-    input_options,
-    inputs_argument,
     memory_option,
     output_options,
-    piped_input,
     process_limit_option,
     threads_option,
     together,
@@ -43,6 +39,7 @@ from simindex.cli.console import count, duration, say, spot_checked
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recommendation import asked_nearness, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (

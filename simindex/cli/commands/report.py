@@ -15,10 +15,8 @@ from simindex.cli.account import met
 from simindex.cli.app import program
 from simindex.cli.choices import (
     NamedPath,
-    Reading,
     distance_option,
     index_argument,
-    input_options,
     memory_limit_option,
     output_options,
     threads_option,
@@ -26,6 +24,7 @@ from simindex.cli.choices import (
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options
 from simindex.cli.similarity import (
     measure_option,
     require_one,

@@ -38,8 +38,8 @@ from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
 
 if TYPE_CHECKING:
-    from simindex.cli.choices import Reading
     from simindex.cli.progress import Progress
+    from simindex.cli.reading import Reading
     from simindex.inputs import Document
 
 TEMPORARY_BATCH_ROWS = 1 << 16

@@ -25,8 +25,8 @@ from simindex.errors import InvalidOption
 from simindex.inputs import rereadable
 
 if TYPE_CHECKING:
-    from simindex.cli.choices import Reading
     from simindex.cli.dedup.texts import KeptTexts
+    from simindex.cli.reading import Reading
     from simindex.pairs.deduplication import Nearness
     from simindex.pairs.verifying import Verifier
     from simindex.records.clusters import Clusters

@@ -16,6 +16,7 @@ void bind_probe(nanobind::module_& m);   // buckets of a sorted table
 void bind_sweep(nanobind::module_& m);   // a sorted table, partition by partition
 void bind_bphs(nanobind::module_& m);    // permuted tables
 void bind_scan(nanobind::module_& m);    // all rows: within h, and the nearest
+void bind_arriving(nanobind::module_& m);  // what a document that comes by itself is compared with
 void bind_lookup(nanobind::module_& m);  // header look-ups of the literature
 void bind_pairs(nanobind::module_& m);   // all pairs of rows
 void bind_slices(nanobind::module_& m);  // slice lists

@@ -48,12 +48,13 @@ NB_MODULE(_native, m) {
   simindex::bind_bytes(m);
   simindex::bind_verified(m);
   simindex::bind_rows(m);
-  simindex::bind_text(m);
   simindex::bind_vosh(m);
   simindex::bind_probe(m);
   simindex::bind_sweep(m);
   simindex::bind_bphs(m);
   simindex::bind_scan(m);
+  simindex::bind_arriving(m);
+  simindex::bind_text(m);
   simindex::bind_lookup(m);
   simindex::bind_pairs(m);
   simindex::bind_slices(m);

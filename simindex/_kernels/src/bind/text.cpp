@@ -4,15 +4,20 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "bind/arrays.hpp"
+#include "bind/arriving.hpp"
 #include "bind/gil.hpp"
 #include "bind/text_inputs.hpp"
 #include "cpu/levels.hpp"
 #include "cpu/workers.hpp"
+#include "methods/scan/near.hpp"
+#include "methods/scan/scan.hpp"
 #include "simhash/document_counts.hpp"
 #include "simhash/features.hpp"
 #include "simhash/fingerprinter.hpp"
@@ -43,7 +48,15 @@ using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Inv
 using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<std::uint64_t, 1>,
                               Out<std::int64_t, 1>, Invalid>;
 
-// A recipe as the kernels follow it: immutable, so any number of threads may use one.
+// Of a document that comes by itself; as _native.pyi has them.
+enum Arrival : int { kNew = 0, kNear = 1, kNoFingerprint = 2, kNotUtf8 = 3 };
+
+// Code units of a text that comes by itself, at most. So what is kept for the next one stays small, and
+// no signal waits for long.
+constexpr std::size_t kMostArriving = std::size_t{1} << 16;
+
+// A recipe as the kernels follow it: immutable but for the scratch it keeps, so any number of threads may
+// use one.
 class TextRecipe {
  public:
   TextRecipe(int unit, bool pairs, In<std::uint8_t, 1> sizes, std::uint32_t seed, int counting,
@@ -59,7 +72,10 @@ class TextRecipe {
     require(words >= 1 && words <= kMostWords, "words are 1 to 64");
     require(sketch_words >= 0 && sketch_words <= kMostWords, "sketch_words are 0 to 64");
     require(min_features >= 1, "min_features is at least 1");
-    require(counting != kSublinear || sublinear.size() != 0, "sublinear needs steps");
+    require(counting != kSublinear ||
+                (sublinear.size() >= 2 &&
+                 std::is_sorted(sublinear.data(), sublinear.data() + sublinear.size())),
+            "sublinear needs steps of 0 and 1 at least, in ascending order");
     require(projection != kGaussian || quantiles.size() == kQuantiles,
             "a gaussian projection needs 65,536 quantiles");
     const std::size_t buckets = idf.shape(0);
@@ -117,6 +133,39 @@ class TextRecipe {
                   fingerprinter.given(as_span(hashes).subspan(begin, end - begin),
                                       as_span(weights).subspan(begin, end - begin), row, stopped);
                 });
+  }
+
+  // Puts a text's row into a free place, and tells whether it is near one of the first `count` there or
+  // of the tables.
+  int arrive(nb::handle object, const Places& places, std::size_t count,
+             const Passages& passages) const {
+    const Text text = text_of(object);
+    require(text.size <= kMostArriving, "text: up to 65,536 code units");
+    require(count < places.capacity(), "count: below the places that there are");
+    require(places.words() == plan_.words && passages.words() == plan_.words,
+            "places and passages: as many words as the recipe");
+    require(places.sketch_words() == plan_.sketch_words, "places: sketches as the recipe makes them");
+    const ReleasedGil release;
+    // The scratch of the text before, unless another thread has it: to make it anew, with tables that
+    // grow as they fill, takes 4 us.
+    std::unique_ptr<Scratch> scratch(idle_.exchange(nullptr));
+    if (scratch == nullptr) scratch = std::make_unique<Scratch>(plan_, level_);
+    float* const kept = places.weights(count);
+    std::int64_t features = 0;
+    const Row row{scratch->bits.data(), kept != nullptr ? kept : scratch->weights.data(), &features};
+    const Reading reading = scratch->fingerprinter.text(text, row, [] { return false; });
+    const std::uint64_t* const bits = scratch->bits.data();
+    if (reading == Reading::kDone) {
+      std::copy_n(bits, plan_.words, places.row(count));
+      std::copy_n(bits + plan_.words, plan_.sketch_words, places.sketch(count));
+    }
+    scratch.reset(idle_.exchange(scratch.release()));
+    if (reading != Reading::kDone) return kNotUtf8;
+    if (static_cast<std::size_t>(features) < plan_.min_features) return kNoFingerprint;
+    const std::uint64_t* const query = places.row(count);
+    const Search search{query, 1, passages.h(), true};
+    if (scan(places.row(0), count, plan_.words, search, level_).matches.size != 0) return kNear;
+    return passages.near(query, level_) ? kNear : kNew;
   }
 
   Features features(const nb::list& list) const {
@@ -200,7 +249,19 @@ class TextRecipe {
     return {copied(bytes), copied(starts), copied(ends), offsets.release(), invalid.found()};
   }
 
+  ~TextRecipe() { delete idle_.load(); }
+
  private:
+  struct Scratch {
+    Scratch(const RecipePlan& plan, int level)
+        : fingerprinter(plan, level), bits(plan.words + plan.sketch_words),
+          weights(64 * plan.words) {}
+
+    Fingerprinter fingerprinter;
+    std::vector<std::uint64_t> bits;
+    std::vector<float> weights;
+  };
+
   template <class T>
   static Out<T, 1> copied(const std::vector<T>& values) {
     Fresh<T> copy(values.size());
@@ -305,6 +366,7 @@ class TextRecipe {
   In<std::int16_t, 1> quantiles_;
   RecipePlan plan_;
   int level_ = 0;
+  mutable std::atomic<Scratch*> idle_{nullptr};
 };
 
 Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t, 1> steps) {
@@ -353,7 +415,9 @@ void bind_text(nb::module_& m) {
       .def("unit_frequencies", &TextRecipe::unit_frequencies, nb::arg("bytes").noconvert(),
            nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
            nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
-      .def("split", &TextRecipe::split_texts, nb::arg("texts"));
+      .def("split", &TextRecipe::split_texts, nb::arg("texts"))
+      .def("arrive", &TextRecipe::arrive, nb::arg("text"), nb::arg("places"), nb::arg("count"),
+           nb::arg("passages"));
   m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
   m.def("unicode_versions", &unicode_versions);
 }

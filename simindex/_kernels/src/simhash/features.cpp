@@ -28,18 +28,23 @@ void FeatureTable::add(std::span<const std::uint64_t> hashes) {
     const auto some = hashes.first(std::min(kPiece, hashes.size()));
     hashes = hashes.subspan(some.size());
     make_room(size_ + some.size());
-    // Whether a feature is new is as good as random, so that nothing here branches on it.
+    // Whether a feature is new is as good as random, so that nothing here branches on it: a free slot leads to
+    // entry 0, which is made equal to what is looked for. A branch instead took a third of the time of 1-
+    // and 2-grams more.
     std::uint32_t* const slots = slots_.data();
     std::uint64_t* const known = hashes_.data();
     std::uint32_t* const counts = counts_.data();
     std::size_t size = size_;
     for (const std::uint64_t hash : some) {
+      known[0] = hash;
+      counts[size + 1] = 0;
       std::size_t place = hash * kHashFactor >> shift_;
-      while (slots[place] != 0 && known[slots[place]] != hash) place = (place + 1) & mask_;
+      while (known[slots[place]] != hash) place = (place + 1) & mask_;
       const std::size_t found = slots[place];
-      const std::size_t entry = found != 0 ? found : size + 1;
-      const std::uint32_t count = found != 0 ? counts[entry] : 0;
-      size += found == 0;
+      const std::size_t fresh = found == 0;
+      const std::size_t entry = found | ((size + 1) & (0 - fresh));
+      const std::uint32_t count = counts[entry];
+      size += fresh;
       slots[place] = static_cast<std::uint32_t>(entry);
       known[entry] = hash;
       counts[entry] = count + (count != std::numeric_limits<std::uint32_t>::max());

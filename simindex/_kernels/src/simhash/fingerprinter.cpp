@@ -55,6 +55,24 @@ void Fingerprinter::finish_balanced(const std::function<bool()>& stopped) {
   }
 }
 
+// Most features of a text occur once. What the others weigh in addition is added apart: columns are counted
+// in a fifth of the time that weights are added in.
+void Fingerprinter::add_sublinear(Hashes hashes, std::span<const std::uint32_t> counts) {
+  const std::uint64_t once = plan_.sublinear[1];
+  projection_.add(hashes, once);
+  waiting_.resize(hashes.size());
+  weights_.resize(hashes.size());
+  std::size_t more = 0;
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    waiting_[more] = hashes[i];
+    weights_[more] =
+        plan_.sublinear[std::min<std::size_t>(counts[i], plan_.sublinear.size() - 1)] - once;
+    more += counts[i] != 1;
+  }
+  projection_.add(Hashes(waiting_).first(more),
+                  std::span<const std::uint64_t>(weights_).first(more));
+}
+
 void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped) {
   std::uint64_t shift = 0;
   if (plan_.counting == kBalanced && tabled()) {
@@ -68,6 +86,10 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
     const Hashes hashes = table_.hashes().subspan(start, n);
     if (plan_.counting == kOnce && !plan_.with_idf) {
       projection_.add(hashes);
+      continue;
+    }
+    if (plan_.counting == kSublinear && !plan_.with_idf) {
+      add_sublinear(hashes, table_.counts().subspan(start, n));
       continue;
     }
     weights_.assign(n, kOneStep);

@@ -111,6 +111,7 @@ class Fingerprinter {
   void add(Hashes hashes);
   void add(Hashes hashes, std::span<const double> weights);
   void count(Hashes hashes);
+  void add_sublinear(Hashes hashes, std::span<const std::uint32_t> counts);
   void finish_balanced(const std::function<bool()>& stopped);
   void finish(const Row& row, const std::function<bool()>& stopped);
   void finish_given(const Row& row);
@@ -123,7 +124,7 @@ class Fingerprinter {
   double unit_;
   bool any_ = false;
   std::vector<std::uint64_t> weights_;
-  std::vector<std::uint64_t> waiting_;  // kBalanced, not tabled: hashes, whose steps weights_ has
+  std::vector<std::uint64_t> waiting_;  // hashes whose steps weights_ has
   std::vector<std::uint32_t> scratch_;
 };
 

@@ -53,25 +53,23 @@ void Projection::visit_bits(std::span<const std::uint64_t> hashes, Visit visit) 
   }
 }
 
-void Projection::add(std::span<const std::uint64_t> hashes) {
+void Projection::add(std::span<const std::uint64_t> hashes, std::uint64_t weight) {
+  const auto factor = static_cast<std::int64_t>(weight);
   if (kind_ == kGaussian) {
-    static constexpr std::array<std::uint64_t, kCounted> kOnes = [] {
-      std::array<std::uint64_t, kCounted> ones{};
-      ones.fill(1);
-      return ones;
-    }();
+    std::array<std::uint64_t, kCounted> equal;
+    equal.fill(weight);
     for (std::size_t i = 0; i < hashes.size(); i += kCounted) {
       const auto some = hashes.subspan(i, std::min(kCounted, hashes.size() - i));
-      add_quantiles(some, kOnes.data(), sums_.data());
+      add_quantiles(some, equal.data(), sums_.data());
     }
     return;
   }
-  total_ += static_cast<std::int64_t>(hashes.size());
+  total_ += factor * static_cast<std::int64_t>(hashes.size());
   for (std::size_t i = 0; i < hashes.size(); i += kCounted) {
     visit_bits(hashes.subspan(i, std::min(kCounted, hashes.size() - i)),
-               [this](Bits plus, Bits minus, std::size_t word) {
-                 add_word(plus, word, 1);
-                 if (!minus.empty()) add_word(minus, word, -1);
+               [this, factor](Bits plus, Bits minus, std::size_t word) {
+                 add_word(plus, word, factor);
+                 if (!minus.empty()) add_word(minus, word, -factor);
                });
   }
 }

@@ -36,7 +36,7 @@ class Projection {
   Projection(int kind, std::size_t words, std::span<const std::int16_t> quantiles, int level);
 
   void clear();
-  void add(std::span<const std::uint64_t> hashes);  // each of weight 1
+  void add(std::span<const std::uint64_t> hashes, std::uint64_t weight = 1);  // of each
   void add(std::span<const std::uint64_t> hashes, std::span<const std::uint64_t> weights);
   void add(std::span<const std::uint64_t> hashes, std::span<const double> weights);
 

@@ -15,13 +15,9 @@ import simindex
 from simindex.cli.app import nothing_to_do
 from simindex.cli.choices import (
     NamedPath,
-    Reading,
     distance,
-    input_options,
-    inputs_argument,
     key_secret_option,
     output_options,
-    piped_input,
     structures_option,
 )
 from simindex.cli.commands.build import (
@@ -34,6 +30,7 @@ from simindex.cli.commands.ray.group import address_option, cpus_option, ray, ro
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import (
     Learning,
     idf_options,

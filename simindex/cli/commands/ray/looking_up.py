@@ -21,15 +21,7 @@ from simindex.cli.answers import (
     told_of,
     told_of_listing,
 )
-from simindex.cli.choices import (
-    Reading,
-    distance_option,
-    input_options,
-    inputs_argument,
-    output_options,
-    piped_input,
-    threads_option,
-)
+from simindex.cli.choices import distance_option, output_options, threads_option
 from simindex.cli.commands.query import (
     METHODS,
     USUAL_MAX_ERROR,
@@ -45,6 +37,7 @@ from simindex.cli.console import duration, say
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import measure_option, require_one, similarity_option, within
 from simindex.cli.suggestions import suggested

@@ -1,0 +1,27 @@
+#include "bind/arriving.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include "bind/bindings.hpp"
+
+namespace nb = nanobind;
+
+namespace simindex {
+
+void bind_arriving(nb::module_& m) {
+  nb::class_<Passages>(m, "Passages")
+      .def(nb::init<std::size_t, int>(), nb::arg("words"), nb::arg("h"))
+      .def("scan", &Passages::scan, nb::arg("rows").noconvert(),
+           nb::arg("verified").none() = nb::none(), nb::keep_alive<1, 3>())
+      .def("probe", &Passages::probe, nb::arg("table"), nb::arg("header_bits"),
+           nb::arg("flips").noconvert())
+      .def("permuted", &Passages::permuted, nb::arg("table"), nb::arg("header_bits"),
+           nb::arg("tables"));
+  nb::class_<Places>(m, "Places")
+      .def(nb::init<Places::Column<std::uint64_t>, Places::Column<std::uint64_t>,
+                    std::optional<Places::Column<float>>>(),
+           nb::arg("rows").noconvert(), nb::arg("sketches").noconvert(),
+           nb::arg("weights").noconvert().none() = nb::none());
+}
+
+}  // namespace simindex
