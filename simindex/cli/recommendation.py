@@ -79,6 +79,8 @@ def asked_nearness(
         raise click.UsageError(
             "--calibrated decides these: leave out --distance, --similarity and --recall"
         )
+    if measure != "cosine":
+        raise click.UsageError("--calibrated asks by the cosine: leave out --measure")
     advice = index.advice
     if advice is None:
         raise no_advice(path)

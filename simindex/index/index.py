@@ -1034,7 +1034,8 @@ class Index:
     @typed
     def advice(self) -> Advice | None:
         """What `calibrate` recommended last, and a writer committed; None before. Its `arguments`
-        are those of `query`: ``index.query(texts, **index.advice.arguments)``."""
+        are those of `query`, `pairs` and `clusters`: ``index.clusters(**index.advice.arguments)``.
+        """
         from simindex.advising.stored import stored_advice
 
         self._check_open()

@@ -98,7 +98,7 @@ class Advice:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What `Index.query` and other calls take: h, or similarity and recall."""
+        """What `Index.query`, `pairs` and `clusters` take: h, or similarity and recall."""
         if self.ask_similarity is None:
             return {"h": self.h}
         return {"similarity": self.ask_similarity, "recall": self.ask_recall}

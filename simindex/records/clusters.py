@@ -103,7 +103,11 @@ class Clusters:
     @property
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (n,): 0 where that is `exact`. None unless
-        it was asked for."""
+        it was asked for.
+
+        It is too small for texts of fewer than about 50 features, unless the recipe has
+        ``projection="gaussian"``.
+        """
         bits = self.similarity_bits
         if not bits:
             return None

@@ -176,7 +176,11 @@ class Matches:
 
     @property
     def similarity_error(self) -> F32 | None:
-        """The standard error of `similarity`, float32 (r,). None unless it was asked for."""
+        """The standard error of `similarity`, float32 (r,). None unless it was asked for.
+
+        It is too small for texts of fewer than about 50 features, unless the recipe has
+        ``projection="gaussian"``.
+        """
         bits = self.stats.similarity_bits
         return standard_error(self.distance, bits, self.stats.measure) if bits else None
 

@@ -96,7 +96,11 @@ class Pairs:
 
     @property
     def similarity_error(self) -> F32 | None:
-        """The standard error of `similarity`, float32 (p,). None unless it was asked for."""
+        """The standard error of `similarity`, float32 (p,). None unless it was asked for.
+
+        It is too small for texts of fewer than about 50 features, unless the recipe has
+        ``projection="gaussian"``.
+        """
         bits = self.similarity_bits
         return standard_error(self.distance, bits, self.measure) if bits else None
 

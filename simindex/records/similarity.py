@@ -4,6 +4,10 @@ Each of b bits differs with the chance p = arccos(cosine) / pi, independently of
 has the standard deviation sqrt(b p (1 - p)), and the estimate one of pi sin(pi p) sqrt(p (1 - p) /
 b). Source: [PSM] section 3, after Charikar; see docs/explanation/methods.md.
 
+The chance p is that of normal sums, which many features have, and with the projection "gaussian"
+any number of them. Other texts of fewer than about 50 features are estimated with a bias, which the
+error does not include.
+
 A Jaccard resemblance is cosine / (2 - cosine) for sets of equal size, and its error that of the
 cosine times 2 / (2 - cosine)^2.
 """

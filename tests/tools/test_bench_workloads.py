@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -833,3 +834,42 @@ def test_stars_by_similarity_are_compared_with_true_cosines(tmp_path: Path) -> N
     assert float(stated) >= 0.9 and below == "0"
     assert 0.78 < float(true) < 0.9
     assert 6400 // 16 < int(kept.replace(",", "")) < 6400
+
+
+def number(pattern: str, notes: str) -> float:
+    return float(re.findall(pattern, notes)[0].replace(",", ""))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workload", ["chains-documents", "chains-texts"])
+def test_certificates_are_compared_with_true_cosines(tmp_path: Path, workload: str) -> None:
+    """Estimates drop some documents that are less similar, and texts hardly any."""
+    _, (one,) = bench(workload, "--rows", "4000", into=tmp_path / "a.json")
+    notes = one["notes"]
+    dropped, kept = number(r"([\d,]+) dropped", notes), number(r"kept ([\d,]+)", notes)
+    assert dropped + kept == one["rows"] == 4000 and 1500 < dropped < 2500
+    assert number(r"stated similarity ([\d.]+)", notes) >= 0.9
+    assert number(r"or more, ([\d,]+) of them", notes) == 0
+    below = number(r"\(([\d.]+) %\) below", notes)
+    assert below < 2 if workload == "chains-texts" else 3 < below < 15
+    assert number(r"ones, ([\d.]+) %", notes) > 99
+
+
+def test_cosines_of_chained_documents_are_those_of_counts() -> None:
+    from benchmarks.chained_documents import Corpus
+
+    corpus = Corpus.of(800, np.random.default_rng(5))
+    squares = corpus.idf() ** 2
+    a = np.arange(len(corpus.words))
+    found = corpus.cosines(a, a // 16 * 16, squares)
+
+    def product(one: Counter[int], other: Counter[int]) -> float:
+        return sum(count * other[word] * squares[word] for word, count in one.items())
+
+    for row in range(0, len(a), 37):
+        one, other = (
+            Counter(word for word in corpus.words[at].tolist() if word)
+            for at in (row, row // 16 * 16)
+        )
+        wanted = product(one, other) / (product(one, one) * product(other, other)) ** 0.5
+        assert abs(float(found[row]) - wanted) < 1e-6

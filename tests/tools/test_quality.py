@@ -125,3 +125,21 @@ def test_sketches_keep_their_floors() -> None:
         }
         assert scores[512, 0.85] >= 0.93, name
         assert scores[1024, 0.85] >= 0.95, name
+
+
+def test_resemblances_and_scores_beside_minhash_are_counted_by_hand() -> None:
+    """Texts of one page are no pair of different pages; few of these have no score."""
+    from reproduce import minhash
+
+    texts = ["a b c d e", "a b c d f", "x y z", "A, b: c d e!"]
+    sets = [minhash._shingles(text) for text in texts]
+    assert sets[0] == {"a b c", "b c d", "c d e"} == sets[3]
+    found = minhash._resemblances(sets)
+    wanted = [[len(one & other) / len(one | other) for other in sets] for one in sets]
+    np.testing.assert_allclose(found, wanted)
+    apart = np.triu(np.ones((4, 4), np.bool_), 1)
+    apart[0, 3] = False
+    right = np.asarray(found >= 0.5)
+    one = minhash.Collection("one", apart, {"jaccard": right}, {}, {})
+    assert one.f1(np.asarray(found >= 0.8), "jaccard") == 2 * 1 / (1 + 3)
+    assert np.isnan(one.f1(right, "jaccard", different=True))

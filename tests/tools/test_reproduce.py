@@ -521,3 +521,17 @@ def test_dropped_documents_are_held_against_cosines_of_kept_ones() -> None:
     assert judged({3: 2}, rows, {**summary, "verified": 7, "overruled": 2}).cells() == [
         "3", "0.000", "0.000", "7 (2)",
     ]
+
+
+def test_few_features_bias_estimates_as_counted() -> None:
+    """Of 10 equal weights, of which one is exchanged: 9 signs add up to -1 in 126 of 512 cases, and
+    then half of the pairs of signs decide differently. Normal sums have no bias."""
+    from reproduce.few_features import errors
+
+    differ = 126 / 512 / 2
+    bias = np.cos(np.pi * differ) - 0.9
+    by_sign = errors(10, "equal", "sign", 512, 1000, 3)
+    assert abs(by_sign.bias - bias) < 0.002 and 0.93 < by_sign.spread < 1.07
+    assert by_sign.within < 0.7
+    normal = errors(10, "by idf", "gaussian", 512, 1000, 3)
+    assert abs(normal.bias) < 0.003 and normal.within > 0.92

@@ -12,6 +12,7 @@ with more of them (path, seq and text a line, sorted), and `labelled/`. Needs th
                 right partner among the kept ones that were dropped
     Recipe()    fingerprints of `simindex.Recipe()`, which learns nothing
     sketches    F1 of what queries for all documents find by `similarity=0.9` (sketches.py)
+    minhash     the same of `find_all`, beside MinHash of datasketch (minhash.py); only if asked for
     strangers   pairs of a cosine below 0.6 within the radius, in a million such pairs
 """
 
@@ -32,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import simindex
-from reproduce import lengths, minorities, pages, radii, sketches, templates, truth
+from reproduce import lengths, minhash, minorities, pages, radii, sketches, templates, truth
 from reproduce.progress import say
 
 COSINE = 0.9 - 1e-6
@@ -240,6 +241,8 @@ def labelled(directory: Path, folder: Path) -> Iterator[str]:
 
 
 PARTS = ("collections", "sketches", "radii", "lengths", "minorities", "templates")
+ASKED = ("minhash",)
+"""Parts that need more than the package and its extras."""
 
 
 def _sketches(options: argparse.Namespace) -> str:
@@ -252,6 +255,17 @@ def _sketches(options: argparse.Namespace) -> str:
         rows.append(f"| {name} | " + " | ".join(cells) + " |")
         say(rows[-1])
     return "\n".join(rows)
+
+
+def _minhash(options: argparse.Namespace) -> str:
+    """F1 of sketches and of MinHash."""
+    found = []
+    for name, documents in collections(options):
+        chosen = pages.sampled(documents, options.documents, options.of_a_path, options.seed)
+        texts = [document.text for document in chosen]
+        found.append(minhash.collection(name, texts, [one.path for one in chosen]))
+        say(name)
+    return minhash.tables(found)
 
 
 def _radii(options: argparse.Namespace) -> str:
@@ -289,7 +303,7 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("--of-a-path", type=int, default=6, help="revisions of a path among them")
     asked.add_argument("--first", type=int, default=100, help="documents that a stream learns from")
     asked.add_argument("--seed", type=int, default=2011)
-    asked.add_argument("--only", choices=PARTS)
+    asked.add_argument("--only", choices=(*PARTS, *ASKED))
     return asked
 
 
@@ -322,6 +336,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print("\n".join(labelled(options.data / "labelled", folder)) + "\n", flush=True)
     if "sketches" in wanted:
         print(f"## Sketches\n\n{_sketches(options)}\n", flush=True)
+    if "minhash" in wanted:
+        print(f"## Beside MinHash\n\n{_minhash(options)}\n", flush=True)
     if "radii" in wanted:
         print(f"## Radii\n\n{_radii(options)}\n", flush=True)
     if "lengths" in wanted and options.data is not None:

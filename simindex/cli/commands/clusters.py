@@ -41,12 +41,14 @@ from simindex.cli.dedup.keeping import (
 from simindex.cli.dedup.ranks import WRITTEN, Keep
 from simindex.cli.dedup.verifying import (
     LookedFor,
+    require_doubt,
     require_verifiable,
     said_of,
     verify_option,
 )
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
+from simindex.cli.recommendation import asked_nearness, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
@@ -91,6 +93,7 @@ def mode_options(command: Any) -> Any:
 @similarity_option
 @measure_option
 @share_option
+@calibrated_option
 @mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
@@ -126,9 +129,9 @@ def mode_options(command: Any) -> Any:
 @output_options
 def clusters(
     index_path: str, inputs: tuple[str, ...], h: int | None, similarity: float | None,
-    measure: str, recall: float, mode: str, singletons: bool, keep: Keep | None, listed: str | None,
-    date_field: str | None, certified: str | None, verify_text: bool, temp_dir: str | None,
-    memory_limit: int | None, threads: int | None,
+    measure: str, recall: float, calibrated: bool, mode: str, singletons: bool, keep: Keep | None,
+    listed: str | None, date_field: str | None, certified: str | None, verify_text: bool,
+    temp_dir: str | None, memory_limit: int | None, threads: int | None,
     reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
@@ -145,7 +148,7 @@ def clusters(
 
     keep = _checked_keep(keep, listed, date_field, certified, () if verify_text else inputs)
     if verify_text:
-        require_verifiable(similarity, mode, inputs)
+        require_verifiable(similarity, mode, inputs, calibrated=calibrated)
     elif temp_dir is not None:
         raise click.UsageError("--temp-dir goes with --verify-text")
     if certified is not None and mode != "star":
@@ -158,8 +161,12 @@ def clusters(
     row = certificate_format(certified)
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index, ExitStack() as opened:
-        if similarity is None:
-            h = index.h if h is None else h
+        near = asked_nearness(
+            index, index_path, h, similarity, measure, recall, calibrated=calibrated
+        )
+        h, similarity = near.h, near.similarity
+        if verify_text:
+            require_doubt(index_path, similarity)
         if keep is not None:
             require_ranks(keep, inputs, bool(index.options.keys))
         keys = index.options.keys
@@ -186,9 +193,8 @@ def clusters(
                 prefer = partial(best_first, choose)
             with Progress("pairing", "row", quiet=quiet) as progress:
                 found = index.clusters(
-                    h=h, similarity=similarity, measure=measure, recall=recall, mode=mode,
-                    singletons=singletons, memory_limit=memory_limit, threads=threads,
-                    progress=progress.tell,
+                    **near.arguments, mode=mode, singletons=singletons,
+                    memory_limit=memory_limit, threads=threads, progress=progress.tell,
                     prefer=prefer if mode == "star" else None, texts=looked_for,
                 )
             rows = len(index)
@@ -217,8 +223,8 @@ def clusters(
         if found.verification is not None:
             for line in said_of(found.verification, looked_for.changed if looked_for else 0):
                 say(line)
-        near = within(h, similarity)
-        say(f"{told_of(found, near)}, in {duration(time.perf_counter() - started)}")
+        reach = within(h, similarity)
+        say(f"{told_of(found, reach)}, in {duration(time.perf_counter() - started)}")
 
 
 def _looked_for(

@@ -32,7 +32,13 @@ from simindex.cli.choices import NamedPath, distance, output_options, times_opti
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
-from simindex.cli.dedup.verifying import Verifying, said_of, summary_of, verify_option
+from simindex.cli.dedup.verifying import (
+    Verifying,
+    require_doubt,
+    said_of,
+    summary_of,
+    verify_option,
+)
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
@@ -200,11 +206,7 @@ def dedup(
             similarity = near.similar.asked or near.similar.similarity
         verifying = None
         if verify_text:
-            if near.similar is None:
-                raise InvalidOption(
-                    f"the recommendation of {index_path} is a radius, within which nothing is "
-                    "doubtful", remedy="leave out --verify-text", option="verify_text",
-                )
+            require_doubt(str(index_path), None if near.similar is None else similarity)
             verifying = Verifying.of(near, place.prepared.recipe, folder)
             opened.callback(verifying.texts.close)
         extent = place.prepared.extent

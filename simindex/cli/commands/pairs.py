@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from simindex.cli.choices import (
 )
 from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
 from simindex.cli.progress import Progress
+from simindex.cli.recommendation import asked_nearness, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
@@ -38,6 +40,7 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @similarity_option
 @measure_option
 @share_option
+@calibrated_option
 @click.option(
     "--collapse-equal", is_flag=True,
     help="Pair only one of the documents with equal fingerprints with others: the one with the "
@@ -50,8 +53,8 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @output_options
 def pairs(
     index_path: str, h: int | None, similarity: float | None, measure: str, recall: float,
-    collapse_equal: bool, memory_limit: int | None, threads: int | None, results: Results,
-    as_json: bool, quiet: bool,
+    calibrated: bool, collapse_equal: bool, memory_limit: int | None, threads: int | None,
+    results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print all near-duplicates within INDEX.
 
@@ -63,28 +66,31 @@ def pairs(
     started = time.perf_counter()
     found = 0
     promised: str | None = None
-    with (
-        simindex.open(index_path, "r") as index,
-        results.opened(schema_of_pairs(index.options.keys, similarity)) as write,
+    with ExitStack() as opened:
+        index = opened.enter_context(simindex.open(index_path, "r"))
+        near = asked_nearness(
+            index, index_path, h, similarity, measure, recall, calibrated=calibrated
+        )
+        schema = schema_of_pairs(index.options.keys, near.similarity)
+        write = opened.enter_context(results.opened(schema))
         # Not on a terminal that pairs are printed to.
-        Progress("pairing", "row", quiet=quiet or results.on_terminal) as progress,
-    ):
-        if similarity is None:
-            h = index.h if h is None else h
+        progress = opened.enter_context(
+            Progress("pairing", "row", quiet=quiet or results.on_terminal)
+        )
         for some in index.pairs(
-            h=h, similarity=similarity, measure=measure, recall=recall,
-            collapse_equal=collapse_equal,
-            memory_limit=memory_limit, threads=threads, progress=progress.tell,
+            **near.arguments, collapse_equal=collapse_equal, memory_limit=memory_limit,
+            threads=threads, progress=progress.tell,
         ):
             found += print_pairs(some, write)
             promised = some.guarantee
         rows = len(index)
     if not quiet:
+        reach = within(near.h, near.similarity)
         say(
-            f"{count(found, 'pair')} {within(h, similarity)} among {count(rows, 'row')}, in "
+            f"{count(found, 'pair')} {reach} among {count(rows, 'row')}, in "
             f"{duration(time.perf_counter() - started)}"
         )
-        if similarity is not None and promised is not None:
+        if near.similarity is not None and promised is not None:
             say(promised)
 
 

@@ -42,9 +42,11 @@ verify_option: Option = click.option(
 )
 
 
-def require_verifiable(similarity: float | None, mode: str, inputs: Sequence[str]) -> None:
+def require_verifiable(
+    similarity: float | None, mode: str, inputs: Sequence[str], *, calibrated: bool
+) -> None:
     """Refuses `clusters --verify-text` where nothing is doubtful, or nothing can be read again."""
-    if similarity is None:
+    if similarity is None and not calibrated:
         raise click.UsageError("--verify-text goes with --similarity")
     if mode != "star":
         raise click.UsageError(
@@ -59,6 +61,15 @@ def require_verifiable(similarity: float | None, mode: str, inputs: Sequence[str
         raise InvalidOption(
             "--verify-text reads texts from the inputs again, and standard input or a pipe is read "
             "once", remedy="name files or folders", option="verify_text",
+        )
+
+
+def require_doubt(path: str, similarity: float | None) -> None:
+    """Refuses texts where the recommendation of an index asks for no similarity."""
+    if similarity is None:
+        raise InvalidOption(
+            f"the recommendation of {path} is a radius, within which nothing is doubtful",
+            remedy="leave out --verify-text", option="verify_text",
         )
 
 

@@ -51,9 +51,47 @@ def test_a_recommendation_is_stored_shown_and_used(run: Run, built: str) -> None
     assert f"within {advice.h} bits" in by_advice.stderr
     both = run("query", built, "a.jsonl", "--calibrated", "-d", 3, code=2).stderr
     assert "leave out --distance" in both
+    measured = run("query", built, "a.jsonl", "--calibrated", "--measure", "jaccard", code=2).stderr
+    assert "leave out --measure" in measured
     as_json = json.loads(run("calibrate", built, "a.jsonl", "--output", "jsonl").stdout)
     assert as_json["own"]["h"] == advice.h and as_json["pairs"] and as_json["edits"]
     assert len(run("calibrate", built, "a.jsonl", "-v").stdout) > len(told.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sketch_bits", [0, 512])
+def test_pairs_and_clusters_are_those_of_the_recommendation(
+    run: Run, write_jsonl: Callable[..., Path], sketch_bits: int
+) -> None:
+    """Within its radius, or where rows have sketches at its similarity."""
+    written, sketch = write_jsonl("a.jsonl", pages(60)), ("--sketch-bits", sketch_bits)
+    run("build", "i.sim", written, "-q", *(sketch if sketch_bits else ()))
+    for command in ("pairs", "clusters"):
+        told = run(command, "i.sim", "--calibrated", code=2).stderr
+        assert "simindex calibrate i.sim INPUT" in told
+    run("calibrate", "i.sim", written)
+    with simindex.open("i.sim") as index:
+        advice = index.advice
+        assert advice is not None
+        found = index.clusters(**advice.arguments)
+        pairs = index.pairs(**advice.arguments)
+        assert 60 <= found.clusters + found.alone < 120
+        together = sum(map(len, pairs))
+    if sketch_bits:
+        asked = ("--similarity", advice.ask_similarity, "--recall", advice.ask_recall)
+        reach = f"of similarity {advice.ask_similarity:g} or more"
+    else:
+        asked, reach = ("-d", advice.h), f"within {advice.h} bits"
+    for command in ("pairs", "clusters"):
+        done = run(command, "i.sim", "--calibrated")
+        assert done.stdout == run(command, "i.sim", *asked).stdout and reach in done.stderr
+        again = run(command, "i.sim", "--calibrated", *asked, code=2).stderr
+        assert "--calibrated decides these" in again
+    assert len(run("pairs", "i.sim", "--calibrated").stdout.splitlines()) == together
+    verified = run(
+        "clusters", "i.sim", written, "--calibrated", "--verify-text", code=0 if sketch_bits else 2
+    )
+    assert ("compared by text" if sketch_bits else "is a radius") in verified.stderr
 
 
 @pytest.mark.slow
