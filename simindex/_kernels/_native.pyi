@@ -387,8 +387,7 @@ def arrow_stream(
 ) -> object: ...
 
 # inputs -----------------------------------------------------------------------------------------
-# UnicodeEncodeError for a text with half of a surrogate pair
-def page_tags(page: U8 | str, most: int) -> tuple[int, int, int]: ...
+def page_tags(page: U8, most: int) -> tuple[int, int, int]: ...
 
 # starts of lines (n + 1), whether each is plain (n), texts and their ends, keys and their ends
 def json_lines(

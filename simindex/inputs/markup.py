@@ -22,6 +22,8 @@ from simindex.inputs.streams import whole
 
 RAW, KEEP = "raw", ", or keep the markup with --html raw"
 
+UTF_8 = "utf-8"
+
 MAX_TAGS = 1 << 19
 """Most tags of a page. Each takes up to 400 bytes of memory."""
 
@@ -84,8 +86,9 @@ def _resiliparse() -> Extractor:
         from resiliparse.parse.html import HTMLTree
 
     def text_of(data: bytes, charset: str | None) -> str:
-        page = page_of(data, charset)
-        nested = _checked(page)
+        encoding = _encoding_of(data, charset)
+        page = _page_in(data, encoding)
+        nested = _checked(page, data, encoding)
         tree = HTMLTree.parse(page)
         if nested > MAX_DEPTH:
             _require_shallow(tree)
@@ -103,8 +106,9 @@ def _trafilatura() -> Extractor:
         from resiliparse.parse.html import HTMLTree
 
     def text_of(data: bytes, charset: str | None) -> str:
-        page = page_of(data, charset)
-        if _checked(page) > MAX_DEPTH:
+        encoding = _encoding_of(data, charset)
+        page = _page_in(data, encoding)
+        if _checked(page, data, encoding) > MAX_DEPTH:
             _require_shallow(HTMLTree.parse(page))
         return trafilatura.extract(page) or str(extract_plain_text(page))
 
@@ -130,33 +134,41 @@ def page_of(data: bytes, charset: str | None) -> str:
     What is no character in that set becomes U+FFFD, as in browsers. Unusable where there are too
     many tags.
     """
-    from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
+    return _page_in(data, _encoding_of(data, charset))
 
-    declared = None
+
+def _encoding_of(data: bytes, charset: str | None) -> str:
+    from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+
+    declared: str | None = None
     if charset:
         declared = map_encoding_to_html5(charset, fallback_utf8=False)
-    if declared is None:
-        declared = detect_encoding(data, from_html_meta=True)
-    page: str = bytes_to_str(data, declared or "utf-8", errors="replace")
+    return declared or detect_encoding(data, from_html_meta=True) or UTF_8
+
+
+def _page_in(data: bytes, encoding: str) -> str:
+    from resiliparse.parse.encoding import bytes_to_str
+
+    page: str = bytes_to_str(data, encoding, errors="replace")
     if len(page) > MAX_TAGS and page.count("<") > MAX_TAGS:
         raise Unusable(f"holds more than {MAX_TAGS:,} tags")
     return page
 
 
-def _checked(page: str) -> int:
-    """How many elements it has whose depth costs time, such as `<div>`.
+def _checked(page: str, data: bytes, encoding: str) -> int:
+    """How many elements a page of these bytes has whose depth costs time, such as `<div>`.
 
     Unusable for a page whose parsing would take time with the square of its length.
     """
+    import numpy as np
+
     from simindex._kernels import _native
 
-    try:
-        attributes, unclosed, nested = _native.page_tags(page, MAX_ATTRIBUTES)
-    except UnicodeEncodeError:
-        import numpy as np
-
-        data = np.frombuffer(page.encode("utf-8", "surrogatepass"), np.uint8)
-        attributes, unclosed, nested = _native.page_tags(data, MAX_ATTRIBUTES)
+    if encoding != UTF_8 or is_utf16(data):
+        data = page.encode("utf-8", "surrogatepass")
+    attributes, unclosed, nested = _native.page_tags(
+        np.frombuffer(data, np.uint8), MAX_ATTRIBUTES
+    )
     if attributes > MAX_ATTRIBUTES:
         raise Unusable(f"a tag has more than {MAX_ATTRIBUTES:,} attributes")
     if unclosed > MAX_UNCLOSED:

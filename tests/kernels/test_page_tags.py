@@ -37,9 +37,7 @@ pieces = st.lists(
 
 def page_tags(page: str | bytes, most: int = MOST) -> tuple[int, int, int]:
     data = page.encode() if isinstance(page, str) else page
-    found = _native.page_tags(np.frombuffer(data, np.uint8), most)
-    assert not isinstance(page, str) or _native.page_tags(page, most) == found
-    return found
+    return _native.page_tags(np.frombuffer(data, np.uint8), most)
 
 
 def expected(page: bytes, most: int) -> tuple[int, int, int]:

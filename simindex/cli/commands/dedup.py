@@ -50,18 +50,16 @@ from simindex.cli.suggestions import suggested
 from simindex.cli.targets import require_apart
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs, rereadable
+from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.place import Place
     from simindex.pairs.deduplication import Nearness
 
-FIRST_BUFFER, FILES_BUFFER, BUFFER = 1 << 12, 1 << 13, 1 << 14
+FIRST_BUFFER, BUFFER = 1 << 12, 1 << 14
 """Documents of a buffer: with `--keep first`, where its end changes nothing, so few that reading,
-fingerprinting and writing run beside each other, and that nobody waits for a stream; twice as many
-of files, since a search and a commit take some milliseconds each; else more, for what is decided
-among them."""
+fingerprinting and writing run beside each other; else more, for what is decided among them."""
 
 SKETCH_BITS = 512
 """Of a new index that --similarity compares, unless --sketch-bits says otherwise."""
@@ -95,7 +93,7 @@ SKETCH_BITS = 512
 )
 @click.option(
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
-    show_default=f"{FIRST_BUFFER} with --keep first, {FILES_BUFFER} of files, else {BUFFER}",
+    show_default=f"{FIRST_BUFFER} with --keep first, else {BUFFER}",
     help="How many documents to collect before they are compared, printed and committed. At most "
     "32 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
     "10,000 documents are held to learn word weights from them.",
@@ -165,9 +163,7 @@ def dedup(
             raise click.UsageError("--date-field goes with --keep newest")
         keep = replace(keep, field=date_field)
     if buffer_documents is None:
-        buffer_documents = BUFFER
-        if keep.policy == "first":
-            buffer_documents = FILES_BUFFER if rereadable(inputs) else FIRST_BUFFER
+        buffer_documents = FIRST_BUFFER if keep.policy == "first" else BUFFER
     streamed = decided_in_buffers(inputs) if keep.is_by_rank else None
     whole = keep.is_by_rank and streamed is None
     for given, option in ((turn.seconds, "--wait"), (times, "--times")):

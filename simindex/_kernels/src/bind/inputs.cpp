@@ -14,25 +14,13 @@ using namespace nb::literals;
 namespace simindex {
 namespace {
 
-nb::tuple tags_of(std::span<const std::uint8_t> page, std::size_t most) {
+nb::tuple bind_page_tags(const In<std::uint8_t, 1>& page, std::size_t most) {
   PageTags found{};
   {
     ReleasedGil release;
-    found = page_tags(page, most);
+    found = page_tags(as_span(page), most);
   }
   return nb::make_tuple(found.attributes, found.unclosed, found.nested);
-}
-
-nb::tuple bind_page_tags(const In<std::uint8_t, 1>& page, std::size_t most) {
-  return tags_of(as_span(page), most);
-}
-
-// The string keeps its UTF-8, which the parser of the page asks for next.
-nb::tuple bind_tags_of_text(const nb::str& page, std::size_t most) {
-  Py_ssize_t size = 0;
-  const char* const data = PyUnicode_AsUTF8AndSize(page.ptr(), &size);
-  if (data == nullptr) throw nb::python_error();
-  return tags_of({reinterpret_cast<const std::uint8_t*>(data), static_cast<std::size_t>(size)}, most);
 }
 
 nb::tuple bind_json_lines(const In<std::uint8_t, 1>& block, const In<std::uint8_t, 1>& text_field,
@@ -84,7 +72,6 @@ nb::tuple bind_spliced_lines(const In<std::uint8_t, 1>& block, const In<std::int
 
 void bind_inputs(nb::module_& m) {
   m.def("page_tags", &bind_page_tags, "page"_a.noconvert(), "most"_a);
-  m.def("page_tags", &bind_tags_of_text, "page"_a, "most"_a);
   m.def("json_lines", &bind_json_lines, "block"_a.noconvert(), "text_field"_a.noconvert(),
         "key_field"_a.noconvert(), "most_line"_a, "most_key"_a);
   m.def("spliced_lines", &bind_spliced_lines, "block"_a.noconvert(), "starts"_a.noconvert(),
