@@ -11,8 +11,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simindex.simhash.alignment import steps_between
-
 CONTEXT_WORDS = 3
 """Equal words shown on each side of a change."""
 
@@ -32,6 +30,8 @@ class WordDiff:
     @classmethod
     def of(cls, before: str, after: str) -> WordDiff:
         """The difference of two texts, which takes the square of their words at worst."""
+        from simindex.simhash.alignment import steps_between
+
         a, b = before.split(), after.split()
         steps = steps_between(a, b)
         pieces: list[str] = []
