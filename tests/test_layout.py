@@ -82,7 +82,6 @@ TESTED_BY = {
     "planning/conditions.py": "planning/test_planner.py",
     "planning/permuted.py": "planning/test_planner.py",
     "planning/registry.py": "methods/test_contract_toy.py",
-    "query/passages.py": "index/test_arriving_texts.py",
     "query/answerer.py": "query/test_audit.py",
     "query/call.py": "query/test_parts.py",
     "query/nearest.py": "methods/test_contract_top.py",
