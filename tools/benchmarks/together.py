@@ -23,8 +23,8 @@ THREADS = (1, 2, 8)
 TEXTS = 2_000
 """Of 300 words, of which documents are made: the first half of one and the second of another."""
 
-Given = Callable[[int], Batch | str]
-"""The document of a number."""
+Given = Callable[[int], tuple[Batch] | tuple[str, str]]
+"""The document of a number, with its key if it has one."""
 
 
 def threads(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
@@ -60,15 +60,18 @@ def fingerprints(count: int, seed: int) -> Given:
     near = np.flatnonzero(rng.random(count) < 0.1)[1:]
     rows[near] = rows[rng.integers(0, near)] ^ np.uint64(1) << rng.integers(0, 64, len(near),
                                                                          np.uint64)
-    return lambda number: Batch(rows[number : number + 1])
+    return lambda number: (Batch(rows[number : number + 1]),)
 
 
 def texts(count: int, seed: int) -> Given:
-    """Of 300 words, made up."""
+    """Of 300 words, made up, with keys like addresses."""
     rng = np.random.default_rng(seed)
     halves = [(text[: len(text) // 2], text[len(text) // 2 :]) for text in made(TEXTS, seed)]
     parts = rng.integers(0, TEXTS, (count, 2)).tolist()
-    return lambda number: halves[parts[number][0]][0] + halves[parts[number][1]][1]
+    return lambda number: (
+        halves[parts[number][0]][0] + halves[parts[number][1]][1],
+        f"https://example.org/page/{number}",
+    )
 
 
 def together(
@@ -88,12 +91,12 @@ def together(
                 for number in range(first, documents, count):
                     document = given(number)
                     start = clock()
-                    index.seen_or_add(document)
+                    index.seen_or_add(*document)
                     took[number] = clock() - start
             except BaseException as error:
                 raised.append(error)
 
-        index.seen_or_add(given(0))
+        index.seen_or_add(*given(0))
         every = [threading.Thread(target=ask, args=(first,)) for first in range(count)]
         for thread in every:
             thread.start()
