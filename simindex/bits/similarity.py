@@ -27,7 +27,12 @@ def flip_share(similarity: float) -> float:
 @lru_cache(256)
 def share_within(h: int, similarity: float, bits: int) -> float:
     """Which share of the pairs of this cosine differ in at most h of so many bits."""
-    return min(1.0, sum(_chance(k, flip_share(similarity), bits) for k in range(h + 1)))
+    return min(1.0, sum(share_at(distance, similarity, bits) for distance in range(h + 1)))
+
+
+def share_at(distance: int, similarity: float, bits: int) -> float:
+    """Which share of the pairs of this cosine differ in so many bits."""
+    return _chance(distance, flip_share(similarity), bits)
 
 
 def _chance(count: int, p: float, bits: int) -> float:

@@ -20,10 +20,11 @@ from simindex.arrays import I64, U16, U64
 from simindex.checks import require_distance
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions, as_flag
-from simindex.pairs.find_all import WORTH_THREADS
+from simindex.pairs import permutations
+from simindex.pairs.find_all import WORTH_THREADS, partition
 from simindex.pairs.repeats import Repeats
 from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch
+from simindex.pairs.search import PairSearch, block_masks
 from simindex.pairs.sketches import READ_BYTES, PairSketches, kept_parts
 from simindex.pairs.tiles import Found, Room
 from simindex.planning.similarity import Similar
@@ -71,14 +72,16 @@ def index_pairs(
     search = search_of(
         stored, similar, h=h, room=room_within(memory_limit, stored, similar),
         collapse=collapse_equal, progress=progress,
-        threads=thread_count(threads, len(stored), worth=WORTH_THREADS),
+        threads=thread_count(threads, len(stored), worth=WORTH_THREADS), exact=method == "blocks",
     )
     fetch = partial(stored_keys, stored, options) if keyed else None
     told: Told = {}
     if similar is not None:
-        told = {
-            **similar.told, "guarantee": similar.guarantee("exact")
-        }
+        orders = None if method == "blocks" else permutations.chosen(len(stored), similar)
+        told = {**similar.told, "guarantee": (
+            similar.guarantee("exact") if orders is None
+            else similar.guarantee(orders.told, orders.share)
+        )}
     return (_arranged(found, collapse_equal, fetch, told) for found in search)
 
 
@@ -146,21 +149,51 @@ def room_within(
 
 def search_of(
     stored: StoredRows, similar: Similar | None, *, h: int, room: Room, collapse: bool,
-    threads: int, progress: Progress | None = None,
+    threads: int, progress: Progress | None = None, exact: bool = False,
 ) -> Iterator[Found]:
-    """Pairs of stored rows within h, of a similarity with sketches those that they keep."""
+    """Pairs of stored rows within h, of a similarity with sketches those that they keep.
+
+    Among many rows these are of as many candidates as the similarity asks for, unless `exact`.
+    """
     search = partial(PairSearch, h=h, room=room, threads=threads, progress=progress)
     sketches = sketches_of(stored, similar)
-    if sketches is None:
+    if sketches is None or similar is None:
         return iter(search(stored, collapse=collapse))
+    orders = None if exact else permutations.chosen(len(stored), similar)
+    candidates = partial(_candidates, search=search, orders=orders, progress=progress)
     if not collapse:
-        return kept_parts(iter(search(stored, collapse=False)), sketches, room.chunk)
-    return _collapsed(Repeats(stored, sketches, room), search, sketches, room)
+        return kept_parts(candidates(stored), sketches, room.chunk)
+    return _collapsed(Repeats(stored, sketches, room), candidates, sketches, room)
 
 
 def _collapsed(
-    repeats: Repeats, search: Callable[..., PairSearch], sketches: PairSketches, room: Room
+    repeats: Repeats, candidates: Callable[[StoredRows], Iterator[Found]], sketches: PairSketches,
+    room: Room,
 ) -> Iterator[Found]:
     yield from repeats
-    others = search(repeats.others(), collapse=False)
-    yield from kept_parts(iter(others), sketches, room.chunk)
+    yield from kept_parts(candidates(repeats.others()), sketches, room.chunk)
+
+
+def _candidates(
+    stored: StoredRows, search: Callable[..., PairSearch], orders: permutations.Orders | None,
+    progress: Progress | None,
+) -> Iterator[Found]:
+    """Pairs within the radius: all, or those that agree on a block in one of some orders."""
+    if orders is None:
+        yield from search(stored, collapse=False)
+        return
+    blocks = partition(permutations.BITS, orders.blocks)
+    masks = block_masks(blocks, permutations.BITS)
+    found = np.empty((0, 1), np.uint64)  # in the rows' own order
+    for number, places in enumerate(permutations.orders_of(orders.orders)):
+        order, back = permutations.Order(places), permutations.Order(np.argsort(places))
+        told = None if progress is None else partial(_told_of, progress, number, orders.orders)
+        yield from search(
+            stored.reordered(order) if number else stored, collapse=False, blocks=blocks,
+            found=order(found) if number else None, progress=told,
+        )
+        found = np.concatenate([found, back(masks)])
+
+
+def _told_of(progress: Progress, number: int, orders: int, done: int, rows: int) -> None:
+    progress((number * rows + done) // orders, rows)

@@ -8,7 +8,8 @@
 Invariants
 1. Clusters depend on documents, their fingerprints and h. They do not depend on threads, memory,
    the order of appending, or segments.
-2. Every member of a star is within h of its representative; no two representatives are.
+2. Every member of a star is within h of its representative; no two representatives are. By a
+   similarity this holds for the pairs that are found, `permutations.py`.
 
 `stars.py` says which documents become representatives.
 """

@@ -15,7 +15,7 @@ are sorted by word 0, so a range of keys from bit 0 on is a slice of each: no ot
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -125,6 +125,7 @@ class StoredRows:
         self.with_numbers: bool = numbered
         self._bases = np.cumsum([0, *map(len, self.tables)]).tolist()
         self._step = max(64, READ_WORDS // words) // 8 * 8  # whole bytes of a mask
+        self._reorder: Callable[[U64], U64] | None = None
         self._live = [
             None if tombstones is None else tombstones.live_bits(table) for table in self.tables
         ]
@@ -150,6 +151,12 @@ class StoredRows:
         others._count = self._count - left_out
         return others
 
+    def reordered(self, order: Callable[[U64], U64]) -> StoredRows:
+        """The same rows with the bits of their fingerprints in another order."""
+        others = copy(self)
+        others._reorder = order
+        return others
+
     @property
     def stored(self) -> int:
         """Rows of the tables, deleted ones included: numbers are below it."""
@@ -172,10 +179,14 @@ class StoredRows:
         are meant; None for all of them.
         """
         for place, (table, mask) in enumerate(zip(self.tables, self._live, strict=True)):
-            first, end = (0, len(table)) if among is None else _slice(table, among)
+            first, end = 0, len(table)
+            if among is not None and not among.shift and self._reorder is None:
+                first, end = _slice(table, among)
             for start in range(first // 8 * 8, end, self._step):
                 stop = min(start + self._step, end)
                 rows = verified(table.fingerprints[start:stop])
+                if self._reorder is not None:
+                    rows = self._reorder(rows)
                 held = None if among is None else _within(rows, among)
                 if mask is not None:
                     live = np.unpackbits(mask[start // 8 : -(-stop // 8)])[: stop - start]
@@ -270,8 +281,7 @@ class _FirstWords(Sequence[int]):
 
 
 def _slice(table: Table, among: KeyRange) -> tuple[int, int]:
-    if among.shift:
-        return 0, len(table)
+    """Bounds of a range of keys from bit 0 on, by which tables are sorted."""
     column = _FirstWords(table)
     low, high = (among.fixed[0],) * 2 if among.fixed else (among.low, among.high)
     return bisect_left(column, low), bisect_right(column, high)

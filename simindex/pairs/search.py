@@ -28,7 +28,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U16, U64
+from simindex.arrays import I64, U16, U32, U64, Bools
 from simindex.pairs.find_all import partition
 from simindex.pairs.rows import KeyRange, Rows, StoredRows, TileRanges
 from simindex.pairs.tiles import Found, Room, Tile
@@ -43,6 +43,11 @@ class PairSearch:
     collapse : bool
         Of equal rows only the first, by id and then by number, is paired with others; the others
         are given as pairs of distance 0 with it.
+    blocks : uint32 (B, 2), optional
+        First bit and width of blocks, instead of h + 1 of them: pairs that agree on none are not
+        found.
+    found : uint64 (k, W), optional
+        Bits on which pairs may agree that are not given again, equal rows among them.
     """
 
     def __init__(
@@ -54,16 +59,19 @@ class PairSearch:
         collapse: bool,
         threads: int,
         progress: Progress | None = None,
+        blocks: U32 | None = None,
+        found: U64 | None = None,
     ) -> None:
         self._stored, self._h, self._room = stored, h, room
         self._collapse, self._threads, self._progress = collapse, threads, progress
         bits = 64 * stored.words
-        if h < bits:
-            self._blocks = partition(bits, h + 1)
-            self._masks = np.stack([_mask(bits, first, width) for first, width in self._blocks])
-        else:  # all rows are near one another: one block of no bits, on which all agree
-            self._blocks = np.zeros((1, 2), np.uint32)
-            self._masks = np.zeros((1, stored.words), np.uint64)
+        if blocks is None and h < bits:
+            blocks = partition(bits, h + 1)
+        self._all_near = blocks is None
+        if blocks is None:  # one block of no bits, on which all rows agree
+            blocks = np.zeros((1, 2), np.uint32)
+        self._blocks, self._masks = blocks, block_masks(blocks, bits)
+        self._found = found
         self._batch, self._chunk = room.rows, room.chunk
 
     def __iter__(self) -> Iterator[Found]:
@@ -97,7 +105,7 @@ class PairSearch:
                         )
                     else:
                         tile = self._tile(one)
-                    if block == 0:
+                    if block == 0 and self._found is None:
                         yield from self._equal(tile, one)
                     yield from self._within(tile, block)
                     for other in ranges[place + 1 :]:
@@ -240,7 +248,7 @@ class PairSearch:
         """Places of the pairs of different rows that first agree on a block; None if too many."""
         if len(rows) < 2:
             return _NONE
-        if len(self._blocks) <= self._h:  # all rows are within h
+        if self._all_near:
             if len(rows) ** 2 > self._room.pairs:
                 return None
             first, second, apart = self._scanned(rows, rows, block)
@@ -268,6 +276,9 @@ class PairSearch:
     ) -> Iterator[Found]:
         """Of pairs of different fingerprints, the pairs of their rows."""
         a, b, distance = found[0] + low, found[1] + other_low, found[2]
+        if self._found is not None:
+            new = self._new(tile.distinct[a] ^ other.distinct[b])
+            a, b, distance = a[new], b[new], distance[new]
         first, second = tile.starts[a], other.starts[b]
         if not self._collapse:
             rows_a, rows_b = tile.starts[a + 1] - first, other.starts[b + 1] - second
@@ -283,8 +294,21 @@ class PairSearch:
         yield tile.pairs(first, other, second, distance)
 
 
+    def _new(self, different: U64) -> Bools:
+        """Which pairs agree on none of the bits of `found`, by the bits in which they differ."""
+        new = np.ones(len(different), np.bool_)
+        for mask in () if self._found is None else self._found:
+            new &= (different & mask).any(axis=1)
+        return new
+
+
 Compared = tuple[I64, I64, U16]
 _NONE: Compared = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint16))
+
+
+def block_masks(blocks: U32, bits: int) -> U64:
+    """uint64 (B, W) with ones where the blocks are."""
+    return np.stack([_mask(bits, first, width) for first, width in blocks.tolist()])
 
 
 def _mask(bits: int, first: int, width: int) -> U64:

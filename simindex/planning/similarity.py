@@ -72,9 +72,10 @@ class Similar:
         most = threshold(self.similarity, sketch_bits) if sketch_bits else self.h
         return replace(self, sketch_bits=sketch_bits, most=most)
 
-    def guarantee(self, of_search: str) -> str:
-        """What an answer promises, by what its search does."""
-        found = share_within(self.h, self.similarity, self.bits)
+    def guarantee(self, of_search: str, share: float | None = None) -> str:
+        """What an answer promises, by what its search does, and the share of pairs that it finds,
+        if not all within h."""
+        found = share_within(self.h, self.similarity, self.bits) if share is None else share
         told = (
             f"candidates within {self.h} of {self.bits} bits ({of_search}): {found:.2f} of the "
             f"pairs at similarity {self.similarity:g}"

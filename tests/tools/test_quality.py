@@ -136,7 +136,7 @@ def test_resemblances_and_scores_beside_minhash_are_counted_by_hand() -> None:
     assert sets[0] == {"a b c", "b c d", "c d e"} == sets[3]
     found = minhash._resemblances(sets)
     wanted = [[len(one & other) / len(one | other) for other in sets] for one in sets]
-    np.testing.assert_allclose(found, wanted)
+    np.testing.assert_allclose(np.triu(found, 1), np.triu(wanted, 1))
     apart = np.triu(np.ones((4, 4), np.bool_), 1)
     apart[0, 3] = False
     right = np.asarray(found >= 0.5)

@@ -13,6 +13,7 @@ Needs datasketch.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ ENOUGH = 1000
 """Pairs of different pages over which an F1 says something."""
 
 SHINGLE_WORDS = 3
+PORTION = 20_000
+"""Shingles that are columns at once."""
 PLACES = np.arange(0.3, 1.0, 0.01)
 """Thresholds that MinHash may take for a cosine."""
 
@@ -94,15 +97,23 @@ def _shingles(text: str) -> set[str]:
 
 
 def _resemblances(sets: list[set[str]]) -> Matrix:
-    """By the texts that have each shingle; one that a single text has is in no intersection."""
-    holders: dict[str, list[int]] = {}
-    for text, shingles in enumerate(sets):
-        for shingle in shingles:
-            holders.setdefault(shingle, []).append(text)
+    """Of each with each. A shingle that a single text has is in no intersection."""
+    holding = Counter(shingle for shingles in sets for shingle in shingles)
+    number: dict[str, int] = {}
+    for shingle, texts in holding.items():
+        if texts > 1:
+            number[shingle] = len(number)
+    held = [
+        np.sort([number[shingle] for shingle in shingles if shingle in number]).astype(np.int64)
+        for shingles in sets
+    ]
     shared = np.zeros((len(sets), len(sets)), np.float32)
-    for texts in holders.values():
-        if len(texts) > 1:
-            shared[np.ix_(texts, texts)] += 1
+    for first in range(0, len(number), PORTION):
+        columns = np.zeros((len(sets), PORTION), np.float32)
+        for row, numbers in zip(columns, held, strict=True):
+            low, high = np.searchsorted(numbers, (first, first + PORTION))
+            row[numbers[low:high] - first] = 1
+        shared += columns @ columns.T
     size = np.array([len(shingles) for shingles in sets], np.float32)
     either = size[:, None] + size[None, :] - shared
     return np.asarray(shared / np.maximum(either, 1), np.float32)
