@@ -1,8 +1,8 @@
 """The tables of a snapshot as one query after another looks whether any row is within h of it.
 
 A plan is turned into what a kernel needs once, so that a call has neither a plan to follow nor
-columns of matches to make. It is for documents that come one at a time: most of them are near
-nothing, and the others are searched for once more.
+columns of matches to make. It is for documents that come one at a time: those that are near a row
+are searched for once more.
 """
 
 from __future__ import annotations

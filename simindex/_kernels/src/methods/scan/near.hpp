@@ -1,7 +1,7 @@
 // Whether any row of some tables is within h of a query.
 //
-// That is all that most documents ask which come one at a time: of a crawl, nine in ten are near nothing.
-// A search of the same tables by itself, from Python, takes an array in and six columns out for each.
+// That is all that a document asks which comes by itself and is near nothing. A search of the same tables
+// from Python takes an array in and makes six columns for each.
 #pragma once
 
 #include <cstddef>
