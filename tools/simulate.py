@@ -1,6 +1,6 @@
 """Predicts a collection of shards on many machines, and compares predictions with real shards.
 
-    python tools/simulate.py measure --dir DIR    writes tools/simulation/measured.json, a minute
+    python tools/simulate.py measure --dir DIR    writes tools/simulation/measured.json
     python tools/simulate.py check --dir DIR      1 to 4 real shards, beside what is predicted
     python tools/simulate.py page                 tables and chart of docs/explanation/scaling.md
 
@@ -35,27 +35,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     from simulation import real
 
-    with (
-        tempfile.TemporaryDirectory(dir=options.dir) as folder,
-        tempfile.TemporaryDirectory(dir=_memory()) as memory,
-    ):
+    with tempfile.TemporaryDirectory(dir=options.dir) as folder:
         if options.command == "measure":
-            found = real.measure(Path(folder), Path(memory))
+            found = real.measure(Path(folder))
             found.write()
-            print(found.host, found.rates, f"disk {found.machine.disk_bytes_s:.3g} bytes/s")
+            print(found.host, found.rates, f"handed {found.handed_bytes_s:.3g} bytes/s")
             return
         constants = real.Constants.read()
-        print("| shards | build, predicted | measured | batch, predicted | measured | matches |")
-        print("|---:|---:|---:|---:|---:|---:|")
+        print(
+            "| shards | build, predicted | measured | off | batch, predicted | measured | off |"
+        )
+        print("|" + "---:|" * 7)
         for one in real.check(Path(folder), constants, options.rows, options.queries):
-            times = (*one.build_s, *one.batch_s)
-            cells = " | ".join(f"{seconds:.3g} s" for seconds in times)
-            print(f"| {one.shards} | {cells} | {one.matches[1]:,.0f} |", flush=True)
-
-
-def _memory() -> str | None:
-    """A folder in memory, where there is one."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+            cells = [str(one.shards)]
+            for spread in (one.build_s, one.batch_s):
+                least, most = min(spread.runs), max(spread.runs)
+                cells.append(f"{spread.predicted:.3g} s")
+                cells.append(f"{spread.median:.3g} s ({least:.3g} to {most:.3g})")
+                cells.append(f"{spread.off:+.0%}")
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -40,17 +40,26 @@ def keys_of(parts: list[Any]) -> dict[int, Any]:
     return found
 
 
+def schema_of_proof(keys: Any, similarity: float | None = None) -> Schema:
+    """The columns of certificates: the first ones of `dedup --certificates`."""
+    kind = kind_of_keys(keys) if keys else "uint64"
+    proof: Schema = {"dropped": kind, "lost_to": kind, "distance": "uint16"}
+    return {**proof, **schema_of_similarity(similarity)}
+
+
 def print_losers(
     lost: Losers, keys: dict[int, Any], write: Write | None, bits: int = 0,
-    measure: str = "cosine",
+    measure: str = "cosine", certify: Write | None = None,
 ) -> None:
     """Prints rows to drop as lines, or hands them to `write`; with the similarities that distances
-    of so many bits stand for, unless these are 0."""
+    of so many bits stand for, unless these are 0. `certify` is handed a certificate of each."""
     for columns in _columns(lost, keys, bits, measure):
         if write is None:
             click.echo("\n".join(_lines(columns)))
         else:
             write(columns)
+        if certify is not None:
+            certify(_proof(columns))
 
 
 def _columns(
@@ -66,6 +75,13 @@ def _columns(
         if bits:
             columns |= columns_of_similarity(lost.distance[rows], bits, measure)
         yield columns
+
+
+def _proof(columns: dict[str, Any]) -> dict[str, Any]:
+    own, kept = ("key", "kept_key") if "key" in columns else ("id", "kept")
+    named = "id", "key", "kept", "kept_key"
+    told = {name: column for name, column in columns.items() if name not in named}
+    return {"dropped": columns[own], "lost_to": columns[kept], **told}
 
 
 def _lines(columns: dict[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@
     nearness.py                      what near is: a radius, or a similarity
     asking.py     merging.py         one shard's answer, and the answer of all
     pairing.py    forests.py         pairs, clusters
+    labels.py                        which cluster each row is in
     deduplication.py                 which rows lose
     shards.py                        all of it together, on any executor
     ray/                             on a cluster of Ray
@@ -25,10 +26,10 @@ from simindex.distributed.forests import (
     forest_of_stars,
     label_shard,
     merge_forests,
-    merge_labels,
     merge_rows,
     rows_of,
 )
+from simindex.distributed.labels import merge_labels
 from simindex.distributed.merging import merge_matches, merge_pairs, merge_top
 from simindex.distributed.pairing import pair_parts, pair_shards, pair_tasks
 from simindex.distributed.plan import ShardPlan, plan_shards

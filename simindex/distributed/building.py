@@ -95,6 +95,8 @@ def build_shard(
     ------
     InvalidOption, InvalidBatch, RecipeMismatch
         If an id comes twice, or rows belong to another shard, width or recipe.
+    IndexNotFound
+        If there is no folder for `root`.
     IndexExists
         If a damaged shard, or something else, has the name.
     StorageFull, StorageFailed
@@ -227,6 +229,16 @@ def _bounds(index: Index) -> tuple[int, int] | None:
     return None if least is None else (least, greatest)
 
 
+def require_parent(root: Path) -> None:
+    """Raises IndexNotFound unless there is a folder in which a collection can be made."""
+    parent = root.absolute().parent
+    if not parent.is_dir():
+        raise IndexNotFound(
+            f"there is no folder {parent} for a collection of shards", remedy="create it first",
+            path=str(root),
+        )
+
+
 def _digest(batches: Iterable[Batch], options: IndexOptions) -> int:
     return digest.joined_digest(
         digest.rows_digest(ids_of(batch, options.key_secret), batch.rows) for batch in batches
@@ -250,6 +262,7 @@ def _published(
     root: Path, known: _Known, write: Callable[[Path], None], work: str | Path | None
 ) -> Shard:
     """The shard of a name, which `write` builds unless it is there."""
+    require_parent(root)
     path = root / FOLDER / known.name
     with translated(path, True):
         for folder in (root, path.parent):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from simindex.distributed import shardmap, verifying
+from simindex.distributed.building import require_parent
 from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import Shard, opened
 from simindex.distributed.shardmap import of_shards, write_map
@@ -27,8 +28,10 @@ Run = Callable[..., Iterable[Any]]
 
 
 def require_new(root: str | os.PathLike[str]) -> Path:
-    """The absolute path of a folder. Raises IndexExists if there is a shard map in it."""
+    """The absolute path of a folder, before any work. Raises IndexExists if there is a shard map in
+    it, and IndexNotFound if there is no folder to make it in."""
     root = Path(root).absolute()
+    require_parent(root)
     if (root / shardmap.MAP).exists():
         raise IndexExists(
             f"{root} is a collection of shards already",

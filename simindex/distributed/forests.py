@@ -11,27 +11,23 @@
     pairs of all shards  ->  Pairs.clusters  ->  forest_of_stars  ->  label_shard  ->  merge_labels
 
 A forest takes 16 bytes for each row that has a pair. Rows without one are in no forest, and
-clusters of their own.
+clusters of their own. `labels.py` puts the labels of all shards together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import U16, U64
-from simindex.distributed.merging import merge_pairs
+from simindex.arrays import U16, U32, U64
 from simindex.distributed.pairing import among, pair_parts
 from simindex.distributed.shard import Held, named_rows, opened
-from simindex.errors import TooManyMatches
-from simindex.pairs.clusters import MOST_ROWS
 from simindex.records.batch import Batch
-from simindex.records.clusters import Clusters
-from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+from simindex.records.pairs import CollapsedPairs, Pairs
+from simindex.records.stars import stars_by_id
 
 LEAST_PAIRS = 1 << 20
 """Pairs that are kept before they become part of a forest."""
@@ -52,6 +48,12 @@ class Forest(NamedTuple):
         return np.where(self.node[places] == ids, self.root[places], ids)
 
 
+    def below(self) -> Forest:
+        """Only nodes that are not their own root: all that `roots_of` needs."""
+        others = self.node != self.root
+        return Forest(self.node[others], self.root[others])
+
+
 class Rows(NamedTuple):
     """Some rows by their ids, which ascend: uint64 (n,) and (n, W)."""
 
@@ -60,14 +62,18 @@ class Rows(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """Rows of a shard with their clusters: uint64 (n,), uint64 (n,), uint16 (n,), and keys."""
+    """Rows of a shard, uint64 (n,), and which of them are in the cluster of another one."""
 
     ids: U64
-    cluster: U64
-    """The smallest id of a component, or the representative of a star."""
+    place: U32
+    """Among the rows: those that have another root than themselves, (k,). The rest are roots, or in
+    no pair."""
+    root: U64
+    """Of each of these, (k,): the smallest id of a component, or the representative of a star."""
     distance: U16
-    """To the row of that id."""
+    """To the row of that id, (k,)."""
     keys: list[Any] | None
+    """Of all rows."""
 
 
 def forest(parts: Iterable[Pairs]) -> Forest:
@@ -133,17 +139,46 @@ def merge_rows(parts: Iterable[Rows]) -> Rows:
 def forest_of_stars(parts: Iterable[Pairs]) -> Forest:
     """Representatives as roots, of all pairs of all shards with `collapse_equal`. It does not
     merge with others."""
-    stars = merge_pairs(map(_without_keys, parts)).clusters()
-    order = np.argsort(stars.id, kind="stable")
-    return Forest(stars.id[order], stars.representative[order])
+    columns = _Columns()
+    for part in parts:
+        columns.add(part)
+    ids, root = columns.stars()
+    return Forest(ids, root)
 
 
-def _without_keys(part: Pairs) -> Pairs:
-    told: dict[str, Any] = {"similarity_bits": part.similarity_bits, "measure": part.measure}
-    if not isinstance(part, CollapsedPairs):
-        return Pairs(part.a, part.b, part.distance, **told)
-    groups = EqualRows(part.groups.first, part.groups.row)
-    return CollapsedPairs(part.a, part.b, part.distance, groups, **told)
+class _Columns:
+    """The pairs of all shards, in the order in which they come, and without their keys."""
+
+    def __init__(self) -> None:
+        self._pairs: list[list[Any]] = [[], [], []]
+        self._equal: list[list[Any]] = [[], []]
+        self._bits = 0
+
+    def add(self, part: Pairs) -> None:
+        self._bits = max(self._bits, part.similarity_bits)
+        for held, column in zip(self._pairs, (part.a, part.b, part.distance), strict=True):
+            held.append(column)
+        if isinstance(part, CollapsedPairs):
+            for held, column in zip(
+                self._equal, (part.groups.first, part.groups.row), strict=True
+            ):
+                held.append(column)
+
+    def stars(self) -> tuple[U64, U64]:
+        """Ids that have a pair, ascending, and their representatives."""
+        a, b, distance = self._pairs
+        first, row = self._equal
+        return stars_by_id(
+            _joined(a, np.uint64), _joined(b, np.uint64), _joined(distance, np.uint16),
+            (_joined(first, np.uint64), _joined(row, np.uint64)), similarity_bits=self._bits,
+        )
+
+
+def _joined(parts: list[Any], kind: Any) -> Any:
+    """The column of all parts, which is emptied."""
+    column = np.concatenate([np.empty(0, kind), *parts])
+    parts.clear()
+    return column.astype(kind, copy=False)
 
 
 def _compared(batch: Batch, sketched: bool) -> U64:
@@ -157,73 +192,28 @@ def label_shard(held: Held, grown: Forest, roots: Rows, *, sketched: bool = Fals
     """All rows of a shard with the roots of their clusters. `roots` has the rows of these, or with
     `sketched` their sketches, of which distances are then.
     """
-    ids, cluster, distance = [], [], []
+    ids, place, root, distance = [], [], [], []
     keys: list[Any] = []
+    start = 0
     with opened(held) as index:
         keyed = bool(index.options.keyed)
         for some, batch in named_rows(index):
-            root = grown.roots_of(some)
-            apart = np.zeros(len(some), np.uint16)
-            others = np.flatnonzero(root != some)
-            if len(others):
-                at = np.searchsorted(roots.ids, root[others])
-                rows = _compared(batch, sketched)
-                unlike = np.bitwise_count(rows[others] ^ roots.rows[at])
-                apart[others] = unlike.sum(axis=1, dtype=np.uint16)
+            of = grown.roots_of(some)
+            others = np.flatnonzero(of != some)
+            at = np.searchsorted(roots.ids, of[others])
+            unlike = np.bitwise_count(_compared(batch, sketched)[others] ^ roots.rows[at])
             ids.append(some)
-            cluster.append(root)
-            distance.append(apart)
+            place.append((others + start).astype(np.uint32))
+            root.append(of[others])
+            distance.append(unlike.sum(axis=1, dtype=np.uint16))
             keys += batch.keys or []
+            start += len(some)
     none = np.empty(0, np.uint64)
     return Labels(
-        np.concatenate([none, *ids]), np.concatenate([none, *cluster]),
-        np.concatenate([np.empty(0, np.uint16), *distance]), keys if keyed else None,
+        np.concatenate([none, *ids]), np.concatenate([np.empty(0, np.uint32), *place]),
+        np.concatenate([none, *root]), np.concatenate([np.empty(0, np.uint16), *distance]),
+        keys if keyed else None,
     )
-
-
-def merge_labels(
-    parts: Iterable[Labels], *, singletons: bool = True, mode: str = "components",
-    similarity_bits: int = 0, measure: str = "cosine",
-) -> Clusters:
-    """The clusters of all shards, as `Index.clusters` returns them.
-
-    `similarity_bits` and `measure` are those of the pairs.
-
-    Raises TooManyMatches beyond 4,294,967,294 rows: keep the labels of the shards as they are.
-    """
-    listed = list(parts)
-    ids = np.concatenate([part.ids for part in listed])
-    if len(ids) > MOST_ROWS:
-        raise TooManyMatches(
-            f"{len(ids):,} rows are more than one answer of clusters holds, {MOST_ROWS:,}",
-            remedy="use the labels of each shard, from label_shard", found=len(ids),
-            expected=MOST_ROWS,
-        )
-    by_id = np.argsort(ids, kind="stable")
-    ids = ids[by_id]
-    root = np.searchsorted(ids, np.concatenate([part.cluster for part in listed])[by_id])
-    smallest = np.empty(len(ids), np.int64)
-    smallest[root[::-1]] = np.arange(len(ids))[::-1]  # of several values the last one remains
-    cluster = smallest[root]
-    distance = np.concatenate([part.distance for part in listed])[by_id]
-    counts = np.bincount(cluster, minlength=len(ids)) if len(ids) else np.empty(0, np.int64)
-    places = np.argsort(cluster, kind="stable")
-    if not singletons:
-        places = places[counts[cluster[places]] > 1]
-    held = [key for part in listed for key in part.keys or []]
-    fetch = None
-    if any(part.keys is not None for part in listed):
-        fetch = partial(_keys, [held[place] for place in by_id.tolist()])
-    size = counts[cluster[places]].astype(np.int64)
-    cluster, root = cluster.astype(np.uint32), root.astype(np.uint32)
-    return Clusters(
-        ids, places.astype(np.uint32), cluster[places], root[places], distance[places], size, mode,
-        fetch, similarity_bits=similarity_bits, measure=measure,
-    )
-
-
-def _keys(keys: list[Any], places: Any) -> list[Any]:
-    return [keys[place] for place in places.tolist()]
 
 
 def united(parts: list[Forest]) -> Forest:

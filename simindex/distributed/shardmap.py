@@ -294,8 +294,13 @@ def _checked(root: Path, content: dict[str, Any]) -> ShardMap:
     facts = Facts(**content["facts"])
     for name in ("generation", "h", "next_id"):
         _need(is_int(content[name]) and content[name] >= 0, f"says {name}={content[name]!r}")
+    _need(content["h"] <= facts.bits, f"says h={content['h']} of {facts.bits} bits")
     shards = tuple(_shard(root, facts, entry) for entry in content["shards"])
     _need(bool(shards), "names no shard")
+    if facts.names == "ids":
+        greatest = max((shard.greatest_id for shard in shards if shard.rows), default=-1)
+        _need(content["next_id"] > greatest, f"says next_id={content['next_id']}, and the id "
+              f"{greatest} is taken")
     for what in ("number", "name"):
         values = [getattr(shard, what) for shard in shards]
         _need(len(set(values)) == len(values), f"names a {what} of a shard twice")
@@ -318,6 +323,11 @@ def _shard(root: Path, facts: Facts, entry: dict[str, Any]) -> Shard:
         _need(re.fullmatch(rf"[0-9a-f]{{{digits}}}", value) is not None, f"has no {what} {said}")
     for what in ("rows", "least_id", "greatest_id", "generation"):
         _need(is_int(entry[what]) and entry[what] >= 0, f"says {what}={entry[what]!r} {said}")
+    least, greatest = entry["least_id"], entry["greatest_id"]
+    _need(
+        entry["rows"] <= greatest - least + 1 and greatest < 1 << 64,
+        f"has {entry['rows']} rows {said} with ids from {least} to {greatest}",
+    )
     files = tuple(entry.pop("files").items())
     for file, size in files:
         inside = not Path(file).is_absolute() and ".." not in Path(file).parts

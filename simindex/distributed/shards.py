@@ -53,6 +53,7 @@ from simindex.distributed.creation import (
     require_new,
     write_first_map,
 )
+from simindex.distributed.labels import merge_labels
 from simindex.distributed.merging import merge_matches, merge_top
 from simindex.distributed.nearness import Near
 from simindex.distributed.plan import By, ShardPlan, plan_shards
@@ -228,7 +229,7 @@ class Shards:
     ) -> Clusters:
         """Groups near-duplicates, as `Index.clusters` does with the same `mode`.
 
-        Stars take all pairs of different fingerprints into memory, about 60 bytes each.
+        Stars take all pairs of different fingerprints into memory, up to 160 bytes each.
         `memory_limit` is that of the search of each task.
         """
         if mode not in MODES:
@@ -256,12 +257,15 @@ class Shards:
                 self._run(task, [one for one, _ in tasks], [other for _, other in tasks]),
                 forests.forest([]),
             )
+        grown = grown.below()
         named = np.unique(grown.root)
         fetch = partial(forests.rows_of, ids=named, sketched=sketched)
         roots = forests.merge_rows(self._run(fetch, now.shards))
         label = partial(forests.label_shard, grown=grown, roots=roots, sketched=sketched)
-        labels = self._run(label, now.shards)
-        return forests.merge_labels(labels, singletons=singletons, mode=mode, **told)
+        del grown, named, fetch, roots  # tasks have them until the last one was sent
+        labels = iter(self._run(label, now.shards))
+        del label
+        return merge_labels(labels, singletons=singletons, mode=mode, **told)
 
     def losers(
         self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",

@@ -1,7 +1,8 @@
 """What a collection of shards on several machines would take and reach, by formulas.
 
     build    texts from shared storage, while all cores make fingerprints of others; then shards,
-             each on one core; then to the disk, to shared storage, and to other machines
+             each on one core, in segments that are merged; these and what is merged to the disk;
+             the shards to shared storage, and to other machines
     send     the batch, which each machine that has it passes on: log2(N + 1) rounds, rounded up
     sweep    each machine answers the batch for its shards, on all cores
     return   the matches, to the machine that asked
@@ -9,8 +10,9 @@
 
 A batch takes the sum of the last four. Where batches overlap, the slowest step sets the rate.
 
-What a sweep takes is what the planner says of an index of the size of a shard. So constants of the
-machine are in `machine` alone, and those of building and merging here. Shared storage sends what
+What a sweep takes is what the planner says of an index of the size of a shard, of which threads
+share a part. So constants of the machine are in `machine` alone, and those of building, of threads
+and of merging here. Shared storage sends what
 the networks of the machines take. Shards are equal, machines too, and none fails:
 `tools/simulate.py` shows what it costs if this is not so.
 """
@@ -21,6 +23,7 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from simindex.checks import require, require_whole
+from simindex.options import IndexOptions
 from simindex.planning import reading
 from simindex.planning.calibration import Calibration
 from simindex.planning.forecast import Outline, outlines
@@ -30,6 +33,9 @@ MOST_MACHINES = MOST_SHARDS = 10_000
 
 MATCH_BYTES = 8 + 8 + 2
 """The columns of `Matches`: query, id, distance."""
+
+MOST_SPARED = 0.5
+"""Share of a call that matches of other shards would take, at most."""
 
 WEIGHT_BYTES = 4
 """Of each bit of a query that is asked with a recall below 1."""
@@ -44,11 +50,22 @@ class Rates:
 
     text_bytes_s: float = 50e6
     """JSON lines that become marked JSON lines and an index."""
-    built_rows_s: float = 1.6e6
-    """Rows in four permuted tables of a shard, read back and verified, without the disk."""
+    built_rows_s: float = 2.6e6
+    """Rows in four permuted tables of a shard, read back and verified, without merges and the disk.
+    """
+    merged_rows_s: float = 2.9e6
+    """Rows in segments that are merged into one; see `merge_passes`."""
     written_bytes_s: float = 1.2e9
     """To the disk, until they are durable, if the disk is not slower."""
-    merged_ns: float = 22.0
+    crowded: float = 1.2
+    """How many times as long a core builds a shard while all others of its machine do, too."""
+    undivided_share: float = 0.2
+    """Of a call on one thread, that more threads do not share."""
+    called_share: float = 1.0
+    """What a call on one thread takes, as a share of what the planner says."""
+    match_ns: float = 40.0
+    """Of a call, for each match: the planner counts all of them in each shard."""
+    merged_ns: float = 6.0
     """A match of a shard that becomes one of all shards."""
     match_share: float = reading.MATCHED_SHARE
     """Matches of a query, on average, in all shards together."""
@@ -150,6 +167,8 @@ class ShardWork:
     """The same of the queries of one of `threads` threads."""
     threads: int
     """Cores that a sweep gets."""
+    elsewhere: float = 0.0
+    """Matches that the planner counts in a call, and that other shards have."""
 
 
 def shard_work(one: Outline, fleet: Fleet, batch: int) -> ShardWork:
@@ -160,6 +179,41 @@ def shard_work(one: Outline, fleet: Fleet, batch: int) -> ShardWork:
     return ShardWork(
         one.rows, one.disk_bytes, one.memory_bytes,
         one.cold_call(one.planned(batch), batch), one.cold_call(one.planned(share), share), threads,
+        batch * reading.MATCHED_SHARE * (1 - 1 / (fleet.shards or 1)),
+    )
+
+
+def merge_passes(rows: int) -> float:
+    """How often each row of a shard is written again by merges, on average.
+
+    Rows are sorted in segments of `batch_rows`. Merges leave one or a few of them, by the policy of
+    writers: up to 8 become one at once, and 1,600 in five passes.
+    """
+    segments = rows / IndexOptions().batch_rows
+    if segments <= 1:
+        return 0.0
+    return 1.0 + 0.53 * max(0.0, log2(segments / 8))
+
+
+def shard_built_s(rows: float, passes: float, rates: Rates) -> float:
+    """On one core, from the rows to a shard that is read back and verified, without the disk."""
+    return rows / rates.built_rows_s + rows * passes / rates.merged_rows_s
+
+
+def crowding(cores_at_work: int, cores: int, rates: Rates) -> float:
+    """How many times as long each of some cores takes that build shards at once."""
+    return 1.0 + (rates.crowded - 1.0) * (cores_at_work - 1) / max(1, cores - 1)
+
+
+def called_s(work: ShardWork, rates: Rates) -> tuple[float, float]:
+    """Of a call for one shard: what one thread does alone, and then each of all."""
+    undivided = rates.undivided_share if work.threads > 1 else 0.0
+    whole_s = rates.called_share * work.call.processor_s
+    spared = min(MOST_SPARED, work.elsewhere * rates.match_ns * 1e-9 / whole_s) if whole_s else 0.0
+    called = rates.called_share * (1 - spared)
+    return (
+        called * undivided * work.call.processor_s,
+        called * (1 - undivided) * work.thread_call.processor_s,
     )
 
 
@@ -231,7 +285,7 @@ def _of_shards(
     held = -(-shards * fleet.replicas // fleet.machines)
     asked_machines = min(fleet.machines, shards)
     fits = held * work.memory_bytes <= fleet.memory_bytes
-    sweep = sweep_s(work, -(-shards // fleet.machines), fleet, one.machine, fits)
+    sweep = sweep_s(work, -(-shards // fleet.machines), fleet, one.machine, fits, rates)
     matches = batch * rates.match_share
     sent, returned = batch * query_bytes(one), matches * MATCH_BYTES
     sending = send_s(fleet, asked_machines, sent)
@@ -258,10 +312,10 @@ def _of_shards(
 
 
 def sweep_s(
-    work: ShardWork, asked: int, fleet: Fleet, machine: Machine, in_memory: bool
+    work: ShardWork, asked: int, fleet: Fleet, machine: Machine, in_memory: bool, rates: Rates
 ) -> float:
     """Of a batch on a machine that answers it for so many shards."""
-    processor_s = -(-asked // fleet.cores) * work.thread_call.processor_s
+    processor_s = -(-asked // fleet.cores) * sum(called_s(work, rates))
     if in_memory:
         return processor_s
     # Its threads share what is read.
@@ -270,15 +324,17 @@ def sweep_s(
 
 
 def shards_built_s(work: ShardWork, fleet: Fleet, machine: Machine, rates: Rates) -> float:
-    """From fingerprints to published shards: each on one core, then written, sent and fetched."""
+    """From fingerprints to shards: each on one core, written and merged, sent and fetched."""
     shards = fleet.shards or 1
     own = -(-shards // fleet.machines)
     turns = -(-own // fleet.cores)
     held = -(-shards * fleet.replicas // fleet.machines)
     stored = own * work.disk_bytes
+    passes = merge_passes(work.rows)
     return (
-        turns * work.rows / rates.built_rows_s
-        + stored / min(machine.disk_bytes_s, rates.written_bytes_s)
+        turns * shard_built_s(work.rows, passes, rates)
+        * crowding(min(own, fleet.cores), fleet.cores, rates)
+        + (1 + passes) * stored / min(machine.disk_bytes_s, rates.written_bytes_s)
         + stored / fleet.network_bytes_s
         + max(0, held - own) * work.disk_bytes / fleet.network_bytes_s
     )

@@ -29,6 +29,9 @@ Named = Callable[[], Iterable[tuple[NDArray[Any], Sequence[Any]]]]
 Prefer = Any | Callable[[Clusters], Any]
 """Ids, best first; or a function that gets the documents with near-duplicates, and returns them."""
 
+AT_ONCE = 1 << 20
+"""Documents of whose components stars are chosen at once, about."""
+
 SPREAD = 8
 """Ids up to so many times their number are found in a table, others by sorting."""
 
@@ -42,24 +45,8 @@ def stars(
 
     `equal` are rows with a later one that equals them, where pairs are of the first ones only.
     """
-    ids, places = _placed([column.astype(np.uint64) for column in (a, b, *(equal or ()))])
-    one, other = places[:2]
-    first = np.arange(len(ids), dtype=np.uint32)
-    if equal is not None:
-        forest = _native.Forest(len(ids))
-        forest.unite(places[2].astype(np.uint64), places[3].astype(np.uint64))
-        if not similarity_bits:  # of two shards, the first rows of equal ones are a pair
-            near = distance == 0
-            forest.unite(one[near].astype(np.uint64), other[near].astype(np.uint64))
-            one, other, distance = one[~near], other[~near], distance[~near]
-        first = forest.labels()
-        one, other = first[one], first[other]
-    one, other, distance = _once(one, other, distance)
-    rank = np.empty(0, np.uint64)
-    if prefer is not None:
-        rank = ranks(prefer, ids)
+    ids, representative, apart = _chosen(a, b, distance, equal, prefer, similarity_bits)
     own = np.arange(len(ids), dtype=np.uint32)
-    representative, apart = _native.star(first, own, len(ids), one, other, distance, rank)
     smallest = np.empty(len(ids), np.uint32)
     smallest[representative[::-1]] = own[::-1]  # of several values the last one remains
     cluster = smallest[representative]
@@ -71,6 +58,75 @@ def stars(
         None if named is None else partial(_picked, named, ids), similarity_bits=similarity_bits,
         measure=measure,
     )
+
+
+def stars_by_id(
+    a: U64, b: U64, distance: U16, equal: tuple[U64, U64], *, similarity_bits: int
+) -> tuple[U64, U64]:
+    """The same as two columns, uint64 (D,): ids that have a pair, ascending, and their
+    representatives."""
+    ids, representative, _ = _chosen(a, b, distance, equal, None, similarity_bits)
+    return ids, ids[representative]
+
+
+def _chosen(
+    a: NDArray[Any], b: NDArray[Any], distance: U16,
+    equal: tuple[NDArray[Any], NDArray[Any]] | None, prefer: Any, similarity_bits: int,
+) -> tuple[U64, U32, U16]:
+    """Ids of the documents, and of each the place of its representative, and the distance."""
+    columns = [column.astype(np.uint64, copy=False) for column in (a, b, *(equal or ()))]
+    ids, (one, other, *same) = _placed(columns)
+    del columns
+    first = np.arange(len(ids), dtype=np.uint32)
+    if equal is not None:
+        forest = _native.Forest(len(ids))
+        forest.unite(same[0].astype(np.uint64), same[1].astype(np.uint64))
+        if not similarity_bits:  # of two shards, the first rows of equal ones are a pair
+            near = distance == 0
+            forest.unite(one[near].astype(np.uint64), other[near].astype(np.uint64))
+            one, other, distance = one[~near], other[~near], distance[~near]
+        first = forest.labels()
+        one, other = first[one], first[other]
+    one, other, distance = _once(one, other, distance)
+    rank = np.empty(0, np.uint64)
+    if prefer is not None:
+        rank = ranks(prefer, ids)
+    representative, apart = _by_components(first, one, other, distance, rank)
+    return ids, representative, apart
+
+
+def _by_components(
+    first: U32, one: U32, other: U32, distance: U16, rank: U64
+) -> tuple[U32, U16]:
+    """The place of each document's representative, and the distance to it.
+
+    No pair leads out of a component, so components are taken some at a time: the kernel takes 50
+    bytes for each document that it is given.
+    """
+    documents = len(first)
+    own = np.arange(documents, dtype=np.uint32)
+    if documents <= AT_ONCE:
+        return _native.star(first, own, documents, one, other, distance, rank)
+    forest = _native.Forest(documents)
+    for a, b in ((first, own), (one, other)):
+        for start in range(0, len(a), AT_ONCE):
+            piece = slice(start, start + AT_ONCE)
+            forest.unite(a[piece].astype(np.uint64), b[piece].astype(np.uint64))
+    group = forest.labels() // np.uint32(AT_ONCE)
+    del forest
+    place, of_pair = own, group[one]
+    representative, apart = np.empty(documents, np.uint32), np.empty(documents, np.uint16)
+    for number in range(int(group.max()) + 1):
+        some = np.flatnonzero(group == number)
+        pairs = of_pair == number
+        place[some] = np.arange(len(some), dtype=np.uint32)
+        chosen, apart[some] = _native.star(
+            place[first[some]], np.arange(len(some), dtype=np.uint32), len(some),
+            place[one[pairs]], place[other[pairs]], distance[pairs],
+            rank[some] if len(rank) else rank,
+        )
+        representative[some] = some[chosen]
+    return representative, apart
 
 
 def ranks(preferred: Any, ids: U64) -> U64:

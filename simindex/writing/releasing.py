@@ -22,6 +22,7 @@ class Releases:
 
     def __init__(self) -> None:
         self._threads: list[Thread] = []
+        self._awaited = False
 
     def release(self, segments: list[Segment], descriptors: list[Descriptor]) -> None:
         """Gives up some segments and the space of their unlinked files, in a thread.
@@ -32,7 +33,7 @@ class Releases:
             segments.clear()
             while descriptors:
                 with suppress(OSError, IndexError):  # it is closed all the same, and has no name
-                    removal.free(descriptors.pop())
+                    removal.free(descriptors.pop(), lambda: self._awaited)
 
         thread = Thread(target=work, name=THREAD_NAME, daemon=True)
         self._threads = [one for one in self._threads if one.is_alive()]
@@ -47,7 +48,11 @@ class Releases:
         self._threads.append(thread)
 
     def wait(self) -> None:
-        """Returns once the space of all of them is given back."""
-        while self._threads:
-            self._threads[-1].join()
-            self._threads.pop()
+        """Returns once the space of all of them is given back, without pauses for commits."""
+        self._awaited = True
+        try:
+            while self._threads:
+                self._threads[-1].join()
+                self._threads.pop()
+        finally:
+            self._awaited = False

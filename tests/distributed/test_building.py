@@ -17,6 +17,7 @@ from sharded import families
 
 import simindex
 from simindex.distributed import (
+    Shards,
     build_shard,
     building,
     extend_shard,
@@ -27,6 +28,7 @@ from simindex.distributed import (
 from simindex.errors import (
     CorruptFile,
     IndexExists,
+    IndexNotFound,
     InvalidBatch,
     InvalidOption,
     RecipeMismatch,
@@ -229,3 +231,18 @@ def test_rows_that_are_equal_cannot_be_split(tmp_path: Path) -> None:
     made = build_shard(PLAN, 0, same, tmp_path)
     with pytest.raises(InvalidOption, match="cannot be split"):
         split_shard(made, 1, tmp_path)
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    """Before any work: a collection is one folder, and not the folders above it."""
+    batch = simindex.Batch(ROWS)
+    with pytest.raises(IndexNotFound, match=r"no folder .*there for a collection") as raised:
+        Shards.build(tmp_path / "there" / "s", batch, 2, run=_refused)
+    assert raised.value.remedy == "create it first"
+    with pytest.raises(IndexNotFound, match=r"no folder .*there"):
+        build_shard(PLAN, 0, part(0), tmp_path / "there" / "s")
+    assert not (tmp_path / "there").exists()
+
+
+def _refused(*_: object) -> list[object]:
+    raise AssertionError("a task was sent")

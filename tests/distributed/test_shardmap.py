@@ -115,6 +115,12 @@ def test_every_byte_of_a_map_counts(root: Path) -> None:
         (lambda c: c["shards"][1]["files"].update({"../x": 1}), "a file of shard 1"),
         (lambda c: c["shards"][1]["files"].update({"/etc/passwd": 1}), "a file of shard 1"),
         (lambda c: c.update(h="3"), "h='3'"),
+        (lambda c: c.update(h=65), "h=65 of 64 bits"),
+        (lambda c: c.update(next_id=29), "next_id=29, and the id 29 is taken"),
+        (
+            lambda c: c["shards"][1].update(least_id=11),
+            "10 rows of shard 1 with ids from 11 to 19",
+        ),
         (lambda c: c.update(facts=[]), "damaged"),
         (lambda c: c.pop("next_id"), "has no 'next_id'"),
         (lambda c: c.update(shards=3), "damaged"),

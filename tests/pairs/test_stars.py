@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.pairs import Pairs
+from simindex.records import stars
+from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 
 Near = dict[int, dict[int, int]]
 Edges = dict[tuple[int, int], int]
@@ -126,3 +127,29 @@ def test_a_preference_is_a_list_of_ids_for_stars() -> None:
     with pytest.raises(InvalidOption, match="prefer goes with"):
         simindex.find_clusters(rows, h=1, mode="components", prefer=[0])
     assert simindex.find_clusters(rows, h=1, prefer=[]).clusters == 1
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7])
+@pytest.mark.parametrize("seed", range(12))
+def test_stars_of_some_components_at_a_time_are_those_of_all(
+    monkeypatch: pytest.MonkeyPatch, seed: int, at_once: int
+) -> None:
+    """With equal rows and preferred documents: no pair leads out of a component."""
+    rng = np.random.default_rng(seed)
+    documents = int(rng.integers(2, 60))
+    a, b = np.sort(rng.integers(0, documents, (2, 50)), axis=0).astype(np.uint64)
+    apart = a != b
+    distance = rng.integers(1, 5, 50).astype(np.uint16)
+    row = np.arange(documents, documents + 6, dtype=np.uint64)
+    first = rng.integers(0, documents, 6).astype(np.uint64)
+    pairs = CollapsedPairs(a[apart], b[apart], distance[apart], EqualRows(first, row))
+    prefer = rng.permutation(documents)[:5] if seed % 2 else None
+
+    def columns() -> list[bytes]:
+        found = pairs.clusters(prefer=prefer)
+        names = "id", "cluster", "representative", "distance", "size"
+        return [getattr(found, name).tobytes() for name in names]
+
+    expected = columns()
+    monkeypatch.setattr(stars, "AT_ONCE", at_once)
+    assert columns() == expected

@@ -8,12 +8,14 @@ from itertools import pairwise
 import pytest
 
 from simindex.errors import InvalidOption
+from simindex.options import IndexOptions
 from simindex.planning.fleet import (
     Fleet,
     FleetForecast,
     Rates,
     ShardWork,
     fleet_forecast,
+    merge_passes,
     send_s,
     shards_built_s,
     sweep_s,
@@ -21,10 +23,12 @@ from simindex.planning.fleet import (
 from simindex.planning.forecast import forecast
 from simindex.planning.machine import Machine
 from simindex.planning.reading import Call
+from simindex.writing.policy import pick, settling
 
 ROUND = replace(Machine(), disk_bytes_s=1e9)
 RATES = Rates(
-    text_bytes_s=1e6, built_rows_s=1e6, written_bytes_s=5e8, merged_ns=1000.0, match_share=0.5
+    text_bytes_s=1e6, built_rows_s=1e6, merged_rows_s=2e6, written_bytes_s=5e8,
+    crowded=1.0, undivided_share=0.0, merged_ns=1000.0, match_share=0.5,
 )
 WORK = ShardWork(
     2_000_000, 1_000_000_000, 900_000_000, Call(8.0, 2e9, 1e9, 0.5), Call(1.0, 2e9, 1e9, 0.5), 8
@@ -74,16 +78,48 @@ def test_rounds_of_sending() -> None:
 
 def test_a_sweep_takes_turns_on_the_cores_and_shares_the_disk() -> None:
     fleet = Fleet(1, cores=8)
-    assert sweep_s(WORK, 1, fleet, ROUND, True) == 1.0
-    assert sweep_s(WORK, 9, fleet, ROUND, True) == 2.0
+    assert sweep_s(WORK, 1, fleet, ROUND, True, RATES) == 1.0
+    assert sweep_s(WORK, 9, fleet, ROUND, True, RATES) == 2.0
     # 3 shards: 6 s of reading, of which half of the second of computing is hidden.
-    assert sweep_s(WORK, 3, fleet, ROUND, False) == pytest.approx(6.5)
+    assert sweep_s(WORK, 3, fleet, ROUND, False, RATES) == pytest.approx(6.5)
+    # A quarter of the 8 s of one thread is not divided by 8, and all takes half of the time.
+    rates = replace(RATES, undivided_share=0.25, called_share=0.5)
+    assert sweep_s(WORK, 1, fleet, ROUND, True, rates) == pytest.approx((2.0 + 0.75) / 2)
+    # A second of its 4 is for matches that other shards have.
+    fewer = replace(WORK, elsewhere=1e6)
+    rates = replace(rates, match_ns=1000.0)
+    assert sweep_s(fewer, 1, fleet, ROUND, True, rates) == pytest.approx(1.375 * 0.75)
+    alone = replace(WORK, thread_call=WORK.call, threads=1)
+    assert sweep_s(alone, 1, fleet, ROUND, True, rates) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("million", [1, 2, 8, 13, 30, 100, 400, 1500])
+def test_rows_are_merged_as_often_as_writers_merge_them(million: int) -> None:
+    """Segments of a million are picked as they come, and settled when the writer leaves."""
+    seal, rows = IndexOptions().batch_rows, million * 1_000_000
+    left: list[int] = []
+    merged, given = 0, rows
+    while given or settling(left):
+        if given:
+            left.append(min(seal, given))
+            given -= left[-1]
+        while places := (pick(left, IndexOptions().min_merge) if given else settling(left)):
+            merged += (total := sum(left[place] for place in places))
+            left = [size for place, size in enumerate(left) if place not in places] + [total]
+    assert merge_passes(rows) == pytest.approx(merged / rows, abs=0.55)
 
 
 def test_shards_are_built_a_core_each_and_go_to_disk_storage_and_replicas() -> None:
-    """Two turns of 2 s, 10 GB at 0.5 GB/s, the same over the network, and as much fetched."""
+    """Two turns of 2 s and 1 s to merge, 10 GB twice at 0.5 GB/s, 10 GB over the network, and as
+    much fetched."""
     fleet = Fleet(2, cores=8, shards=20, replicas=2, network_bytes_s=1e9)
-    assert shards_built_s(WORK, fleet, ROUND, RATES) == pytest.approx(4.0 + 20.0 + 10.0 + 10.0)
+    assert shards_built_s(WORK, fleet, ROUND, RATES) == pytest.approx(6.0 + 40.0 + 10.0 + 10.0)
+    crowded = replace(RATES, crowded=1.5)
+    assert shards_built_s(WORK, fleet, ROUND, crowded) == pytest.approx(9.0 + 60.0)
+    four = replace(fleet, shards=8, replicas=1)  # four of eight cores of each machine
+    assert shards_built_s(WORK, four, ROUND, crowded) == pytest.approx(
+        3.0 * (1 + 0.5 * 3 / 7) + 16.0 + 4.0
+    )
 
 
 def test_replicas_divide_machines_into_groups() -> None:

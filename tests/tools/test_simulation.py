@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from itertools import pairwise, product
 from math import inf
+from pathlib import Path
 
 import pytest
-from simulation import page
+from simulation import page, real
 from simulation.asking import Asked, ask
 from simulation.building import Built, build
 from simulation.cluster import Cluster, Load
@@ -20,7 +21,8 @@ from simindex.planning.machine import Machine
 from simindex.planning.reading import Call
 
 RATES = Rates(
-    text_bytes_s=1e6, built_rows_s=1e6, written_bytes_s=1e9, merged_ns=1000.0, match_share=0.5
+    text_bytes_s=1e6, built_rows_s=1e6, merged_rows_s=2e6, written_bytes_s=1e9,
+    crowded=1.0, undivided_share=0.0, merged_ns=1000.0, match_share=0.5,
 )
 BATCH = 1_000_000
 DISK = 1e9
@@ -96,9 +98,57 @@ def test_one_machine_and_one_shard_take_what_the_formula_says() -> None:
     # From the disk: 1 s of reading, of which a half of the 0.5 that can be hidden is.
     cold = asked(replace(fleet, memory_bytes=1))
     assert cold.batch_s == [pytest.approx(0.258 + (1.0 + 1.0 - 0.25) + 0.259 + 0.5)]
-    # 8 s of text on two cores, 4 s of rows, 0.16 s each to the disk and to storage.
-    assert built(fleet, 16e6).seconds == pytest.approx(8.0 + 4.0 + 0.32, rel=0.005)
-    assert built(fleet).seconds == pytest.approx(4.32)
+    # 8 s of text on two cores, 4 s of rows and 2 s to merge them, twice 0.16 s to the disk, and
+    # once to storage.
+    assert built(fleet, 16e6).seconds == pytest.approx(8.0 + 6.0 + 0.48, rel=0.005)
+    assert built(fleet).seconds == pytest.approx(6.48)
+
+
+def test_a_part_of_a_call_is_not_divided() -> None:
+    """A quarter of the two seconds of one thread, and then the rest on both cores."""
+    rates = replace(RATES, undivided_share=0.25)
+    found = ask(
+        LOCAL.checked(10**9), WORK, batch=BATCH, query_bytes=8, disk_bytes_s=DISK, rates=rates
+    )
+    assert found.batch_s == [pytest.approx(0.5 + 0.75 + 0.5)]
+    assert found.busy_share == pytest.approx((0.5 + 2 * 0.75) / 2 / 1.75)
+
+
+def test_one_process_hands_rows_to_tasks_one_after_the_other() -> None:
+    """64 MB a second: the second of two shards begins after two seconds."""
+    fleet = replace(LOCAL, shards=2).checked(10**9)
+    found = build(fleet, WORK, disk_bytes_s=DISK, rates=RATES, handed_bytes_s=64e6)
+    assert found.seconds == pytest.approx(2.0 + 6.0 + 0.32)
+    assert found.published == [0, 1]
+
+
+def test_cores_that_build_at_once_slow_each_other_down() -> None:
+    """Both shards take 6 s alone, and 9 s while the other one is built."""
+    rates = replace(RATES, crowded=1.5)
+    fleet = replace(LOCAL, shards=2).checked(10**9)
+    found = build(fleet, WORK, disk_bytes_s=inf, rates=replace(rates, written_bytes_s=inf))
+    assert found.seconds == pytest.approx(9.0)
+    alone = build(replace(fleet, shards=1), WORK, disk_bytes_s=inf, rates=rates)
+    assert alone.seconds == pytest.approx(6.0 + 0.32)
+    after = build(
+        fleet, WORK, disk_bytes_s=inf, rates=replace(rates, written_bytes_s=inf),
+        handed_bytes_s=8e6,
+    )
+    assert after.seconds == pytest.approx(16.0 + 6.0)  # handed after 8 s and 16 s
+
+
+def test_constants_come_from_times_of_one_and_of_all_threads() -> None:
+    assert [real.undivided(ratio, 2) for ratio in (0.5, 0.75, 1.0, 0.4, 1.2)] == [0, 0.5, 1, 0, 1]
+    assert real.undivided(0.25 + 0.75 / 8, 8) == pytest.approx(0.25)
+
+
+def test_the_comparison_with_real_shards_runs(tmp_path: Path) -> None:
+    """On few rows, where it says nothing of times: all matches that are planted are found."""
+    for one in real.check(tmp_path, real.Constants.read(), 2_000, 400):
+        assert one.matches == (200, 200)
+        assert len(one.build_s.runs) == real.REPEATED and len(one.batch_s.runs) == real.ASKED
+        assert one.build_s.off > -1
+    assert not list(tmp_path.iterdir())
 
 
 def test_shards_of_a_machine_share_its_cores() -> None:
@@ -126,20 +176,21 @@ def test_a_batch_is_passed_on_in_rounds() -> None:
 def test_forecast_and_simulation_agree(machines: int, rows: int) -> None:
     """The forecast lets nothing overlap, so it is later, by less than what is returned."""
     fleet = Fleet(machines, cores=8, memory_bytes=4 << 30).checked(rows)
-    forecasts = fleet_forecast(rows, fleet, rates=RATES, batch=BATCH)
+    rates = replace(RATES, undivided_share=0.25, called_share=0.7, crowded=1.4)
+    forecasts = fleet_forecast(rows, fleet, rates=rates, batch=BATCH)
     whole = outlines(-(-rows // machines), machine=Machine())
     assert [one.method for one in forecasts] == [one.method for one in whole]
     for outline, found in zip(whole, forecasts, strict=True):
         work = shard_work(outline, fleet, BATCH)
         simulated = ask(
-            fleet, work, batch=BATCH, query_bytes=8, rates=RATES,
+            fleet, work, batch=BATCH, query_bytes=8, rates=rates,
             disk_bytes_s=Machine().disk_bytes_s,
         ).batch_s[0]
         early = found.batch_s - simulated
         assert -1e-9 <= early <= found.return_s + 1e-9
         if machines == 1:
             assert early == pytest.approx(0.0, abs=1e-9)
-        ready = build(fleet, work, disk_bytes_s=Machine().disk_bytes_s, rates=RATES).seconds
+        ready = build(fleet, work, disk_bytes_s=Machine().disk_bytes_s, rates=rates).seconds
         assert ready == pytest.approx(found.build_s)
 
 

@@ -43,6 +43,7 @@ from simindex.storage.segmentfiles import SegmentFiles
 from simindex.storage.tables import compaction
 from simindex.writing import merges, policy
 from simindex.writing import writer as writing
+from simindex.writing.releasing import Releases
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
@@ -1144,6 +1145,32 @@ def test_space_is_given_back_little_by_little_only_where_nobody_else_has_the_fil
     assert freed(path) == []
     assert mapped[:] == content
     assert removal.unlink_held(path) is None
+
+
+def test_a_writer_that_waits_for_the_space_is_not_held_up_by_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are for commits, of which there are none meanwhile: 400 MB took 4 s of them."""
+    monkeypatch.setattr(removal, "FREE_BYTES", 100)
+    pauses: list[float] = []
+    waiting = threading.Event()
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        assert waiting.wait(60)
+
+    monkeypatch.setattr(removal, "sleep", pause)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(100_000))
+    file = removal.unlink_held(path)
+    assert file is not None
+    releases = Releases()
+    releases.release([], [file])
+    begun = threading.Timer(0.1, waiting.set)  # while `wait` waits
+    begun.start()
+    releases.wait()
+    begun.join()
+    assert len(pauses) <= 1
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from simindex.planning.fleet import MATCH_BYTES, Fleet, Rates, ShardWork
+from simindex.planning.fleet import MATCH_BYTES, Fleet, Rates, ShardWork, called_s
 from simulation.cluster import Cluster, Load, Node, Process
 
 
@@ -50,6 +50,7 @@ class _Asking:
         self.cluster, self.env = cluster, cluster.env
         self.matches, self.size_bytes = batch * rates.match_share, batch * query_bytes
         self.merged_ns, self.found = rates.merged_ns, Asked()
+        self.alone_s, self.shared_s = called_s(cluster.work, rates)
         self.known = list(range(cluster.shards))
         self.fetching: dict[tuple[int, int], simpy.Event] = {}
 
@@ -163,7 +164,8 @@ class _Asking:
         """As `reading.Call.seconds` has it: part of what is read is hidden behind computing."""
         cluster, work = self.cluster, self.cluster.work
         share = cluster.share(shard) * cluster.load.queries_share
-        processor_s = work.thread_call.processor_s * share
+        alone_s, shared_s = self.alone_s * share, self.shared_s * share
+        processor_s = alone_s + shared_s
         reading, first_s = [], 0.0
         if not cluster.in_memory(node):
             read_s = work.call.read_bytes * cluster.share(shard) / cluster.disk_bytes_s
@@ -171,14 +173,17 @@ class _Asking:
             hidden_s = work.call.hidden_share * min(processor_s, hideable_s)
             first_s = read_s - hidden_s
             reading = [cluster.use_disk(node, read_s)]
-        yield cluster.all_of(
-            *reading,
-            *(self._compute(node, first_s, processor_s) for _ in range(work.threads)),
-        )
+        yield cluster.all_of(*reading, self._compute(node, first_s, alone_s, shared_s))
 
-    def _compute(self, node: Node, first_s: float, processor_s: float) -> Process:
+    def _compute(self, node: Node, first_s: float, alone_s: float, shared_s: float) -> Process:
+        """One thread begins alone, and then as many share the rest."""
+        cluster = self.cluster
         yield self.env.timeout(first_s * node.slowness)
-        yield self.env.process(self.cluster.compute(node, processor_s))
+        if alone_s:
+            yield self.env.process(cluster.compute(node, alone_s))
+        yield cluster.all_of(
+            *(cluster.compute(node, shared_s) for _ in range(cluster.work.threads))
+        )
 
     def _add(self, at_s: float, shards: int) -> Process:
         """Places new shards, each of which is asked when it has been fetched."""

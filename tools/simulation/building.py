@@ -1,7 +1,8 @@
 """A collection that is built from texts or fingerprints.
 
     shard 0    text in pieces: received | fingerprints, on all cores
-               rows: one core           | disk | to shared storage | replicas fetch it
+               or fingerprints that one process hands to tasks, one after the other
+               rows: one core, merges included | disk | to shared storage | replicas fetch it
 
 The shards of a lost node are built again by others, from the start: `build_shard` publishes whole
 shards only.
@@ -10,11 +11,15 @@ shards only.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 import simpy
 
-from simindex.planning.fleet import Fleet, Rates, ShardWork
+from simindex.planning.fleet import Fleet, Rates, ShardWork, merge_passes, shard_built_s
 from simulation.cluster import Cluster, Load, Node, Process
+
+HANDED_BYTES = 16
+"""Of a row that is handed to a task: fingerprint and id."""
 
 PIECES = 4
 """Of a shard's text for each core: one is received while others are turned into fingerprints."""
@@ -32,8 +37,11 @@ class Built:
 
 
 class _Building:
-    def __init__(self, cluster: Cluster, text_bytes: float, rates: Rates) -> None:
+    def __init__(
+        self, cluster: Cluster, text_bytes: float, rates: Rates, handed_bytes_s: float
+    ) -> None:
         self.cluster, self.env, self.rates = cluster, cluster.env, rates
+        self.handed_bytes_s, self.hand = handed_bytes_s, simpy.Resource(cluster.env)
         self.text_bytes, self.built = text_bytes / cluster.shards, Built()
 
     def run(self) -> Built:
@@ -69,10 +77,16 @@ class _Building:
                 size = self.text_bytes * share / pieces
                 yield cluster.all_of(*(self._fingerprints(node, size) for _ in range(pieces)))
             rows = cluster.work.rows * share
-            yield self.env.process(cluster.compute(node, rows / self.rates.built_rows_s))
+            passes = merge_passes(round(rows))
+            with self.hand.request() as hand:
+                yield hand
+                yield self.env.timeout(rows * HANDED_BYTES / self.handed_bytes_s)
+            yield self.env.process(
+                cluster.build(node, shard_built_s(rows, passes, self.rates), self.rates)
+            )
             stored = cluster.work.disk_bytes * share
             speed = min(cluster.disk_bytes_s, self.rates.written_bytes_s)
-            yield self.env.process(cluster.use_disk(node, stored / speed))
+            yield self.env.process(cluster.use_disk(node, (1 + passes) * stored / speed))
             yield self.env.process(cluster.transfer([node.sending], stored))
         except simpy.Interrupt:
             return
@@ -94,7 +108,11 @@ def build(
     text_bytes: float = 0,
     rates: Rates | None = None,
     load: Load | None = None,
+    handed_bytes_s: float = inf,
 ) -> Built:
-    """Simulates a build. `fleet` has its number of shards, as of `Fleet.checked`."""
+    """Simulates a build. `fleet` has its number of shards, as of `Fleet.checked`.
+
+    `handed_bytes_s` is how fast one process gives rows to all tasks, if it does.
+    """
     cluster = Cluster(fleet, work, load or Load(), disk_bytes_s)
-    return _Building(cluster, text_bytes, rates or Rates()).run()
+    return _Building(cluster, text_bytes, rates or Rates(), handed_bytes_s).run()

@@ -20,9 +20,12 @@ from typing import Any
 
 import simpy
 
-from simindex.planning.fleet import Fleet, ShardWork
+from simindex.planning.fleet import Fleet, Rates, ShardWork, crowding
 
 Process = Generator[simpy.Event, Any, Any]
+
+PARTS = 16
+"""Of the building of a shard."""
 
 PIECE_BYTES = 1 << 28
 """What goes over the network without a pause for others."""
@@ -153,6 +156,18 @@ class Cluster:
             yield core
             yield self.env.timeout(seconds * node.slowness)
             node.busy_s += seconds * node.slowness
+
+    def build(self, node: Node, seconds: float, rates: Rates) -> Process:
+        """On one core, in parts: each takes as long as the cores that are at work by then let it.
+        """
+        with node.cores.request() as core:
+            yield core
+            for _ in range(PARTS):
+                yield self.env.timeout(0)  # others may begin at the same time
+                slower = crowding(node.cores.count, self.fleet.cores, rates)
+                spent_s = seconds / PARTS * slower * node.slowness
+                yield self.env.timeout(spent_s)
+                node.busy_s += spent_s
 
     def use_disk(self, node: Node, seconds: float) -> Process:
         """To read, or to write."""

@@ -144,8 +144,6 @@ def clusters(
 
     INPUTs are those from which INDEX was built. Only --keep and --verify-text need them.
     """
-    import numpy as np
-
     keep = _checked_keep(keep, listed, date_field, certified, () if verify_text else inputs)
     if verify_text:
         require_verifiable(similarity, mode, inputs, calibrated=calibrated)
@@ -175,7 +173,7 @@ def clusters(
             looked_for = _looked_for(
                 index, index_path, reading, inputs, temp_dir, opened, quiet=quiet
             )
-        schema = _schema_of_verdicts(keys) if keep else schema_of_clusters(
+        schema = schema_of_verdicts(keys) if keep else schema_of_clusters(
             keys, similarity, verified=verify_text
         )
         proof = schema_of_certificates(keys, similarity, verified=verify_text)
@@ -202,11 +200,7 @@ def clusters(
                 print_clusters(found, write)
             else:
                 kept = representatives(found) if mode == "star" else by_rank(found, choose(found))
-                for columns in _verdicts(found, kept, listed):
-                    if write is None:
-                        click.echo("\n".join(_lines_of_verdicts(columns, listed is not None)))
-                    else:
-                        write(columns)
+                print_verdicts(found, kept, listed, write)
                 if certify is not None:
                     write_certificates(found, certify)
     if keep is not None and not quiet:
@@ -216,9 +210,7 @@ def clusters(
                 "one document here, kept or dropped as a whole, and `simindex delete` removes "
                 "them all"
             )
-        dropped = len(found) - len(np.unique(kept))
-        say(f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
-            f"drop {dropped:,}")
+        say(told_of_verdicts(found, kept))
     if not quiet:
         if found.verification is not None:
             for line in said_of(found.verification, looked_for.changed if looked_for else 0):
@@ -277,9 +269,30 @@ def _checked_keep(
     return keep if date_field is None else replace(keep, field=date_field)
 
 
-def _schema_of_verdicts(keys: Any) -> Schema:
+def told_of_verdicts(found: Clusters, kept: I64) -> str:
+    """How many documents are kept and dropped."""
+    import numpy as np
+
+    dropped = len(found) - len(np.unique(kept))
+    return (f"keep {found.documents - dropped:,} of {count(found.documents, 'document')}, "
+            f"drop {dropped:,}")
+
+
+def schema_of_verdicts(keys: Any) -> Schema:
+    """The columns of what is kept and dropped, with keys of a kind, or without."""
     kind = kind_of_keys(keys) if keys else "uint64"
     return {"keep": "bool", "key" if keys else "id": kind, "cluster": kind, "kept": kind}
+
+
+def print_verdicts(
+    found: Clusters, kept: I64, listed: str | None, write: Write | None
+) -> None:
+    """Prints what is kept and dropped as lines, or hands it to `write`."""
+    for columns in _verdicts(found, kept, listed):
+        if write is None:
+            click.echo("\n".join(_lines_of_verdicts(columns, listed is not None)))
+        else:
+            write(columns)
 
 
 def _verdicts(found: Clusters, kept: I64, listed: str | None) -> Iterator[dict[str, Any]]:

@@ -44,10 +44,22 @@ def join(address: str | None = None) -> None:
     with failures("the cluster of Ray"):
         try:
             ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        except RayError:
+            raise
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise ClusterFailed(
                 f"no cluster of Ray at {address or 'the default address'} ({error})",
                 remedy="start one with `ray start --head`, or give the address local",
+                address=address,
+            ) from error
+        except Exception as error:
+            # What Ray raises of a node that aborted while it started has no type of its own.
+            if type(error) is not Exception:
+                raise
+            raise ClusterFailed(
+                f"the cluster of Ray did not start ({error})",
+                remedy="repeat the call: Ray gives up on a busy machine, and raylet.err in "
+                "/tmp/ray/session_latest/logs says why",
                 address=address,
             ) from error
 

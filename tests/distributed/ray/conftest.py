@@ -12,6 +12,10 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 
 
+STARTS = 3
+"""How often a cluster may be started on a busy machine."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Two processors; workers end with the tests.
@@ -20,10 +24,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     have no kernels.
     """
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
-    with chdir(tmp_path_factory.mktemp("cluster")):
-        ray.init(
-            num_cpus=2, include_dashboard=False, object_store_memory=150 * 2**20,
-            log_to_driver=False, logging_level="ERROR",
-        )
+    given_up: list[BaseException] = []  # keeps what was started, until the tests end
+    while not ray.is_initialized():
+        try:
+            with chdir(tmp_path_factory.mktemp("cluster")):
+                ray.init(
+                    num_cpus=2, include_dashboard=False, object_store_memory=150 * 2**20,
+                    log_to_driver=False, logging_level="ERROR",
+                )
+        except Exception as error:
+            # The node aborts if a process of it takes more than 15 s to start (ray issue 65983).
+            given_up.append(error)
+            if len(given_up) == STARTS or "timed out during startup" not in str(error):
+                raise
     yield
     ray.shutdown()

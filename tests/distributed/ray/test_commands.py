@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+import simindex
 from simindex.cli import program
 from simindex.distributed import read_map
+from simindex.distributed.shard import named_rows
 
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
 
@@ -89,6 +91,14 @@ def printed(*arguments: str) -> list[str]:
         ("ray clusters s", "clusters local.sim"),
         ("ray clusters s --no-singletons --json", "clusters local.sim --no-singletons --json"),
         (
+            "ray clusters s --keep representative --json",
+            "clusters local.sim --keep representative --json",
+        ),
+        (
+            "ray clusters s --keep representative --mode components --list drop",
+            "clusters local.sim --keep representative --mode components --list drop",
+        ),
+        (
             "ray query sketched docs.jsonl --similarity 0.9 --json",
             "query sketched.sim docs.jsonl --similarity 0.9 --json",
         ),
@@ -162,6 +172,49 @@ def test_what_is_kept_has_no_near_duplicates_left(folder: Path) -> None:
     assert done.exit_code == 2 and "leave out --distance" in done.stderr
 
 
+NEAR = {"s": ("local.sim", "-d", "3"), "sketched": ("sketched.sim", "--similarity", "0.9")}
+
+
+@pytest.mark.parametrize("root", NEAR)
+def test_certificates_of_clusters_are_those_of_one_index(folder: Path, root: str) -> None:
+    local, *near = NEAR[root]
+    keep = "--keep", "representative", "--certificates"
+    printed("ray", "clusters", root, *near, *keep, "ours.jsonl")
+    printed("clusters", local, *near, *keep, "theirs.jsonl")
+    ours, theirs = (
+        sorted(Path(name).read_bytes().splitlines()) for name in ("ours.jsonl", "theirs.jsonl")
+    )
+    assert ours == theirs and len(ours) > 20
+    done = run("ray", "clusters", root, "--certificates", "no.jsonl")
+    assert done.exit_code == 2 and "--certificates goes with --keep" in done.stderr
+
+
+@pytest.mark.parametrize("root", NEAR)
+def test_certificates_of_dedup_are_those_of_documents_by_their_ids(
+    folder: Path, root: str
+) -> None:
+    """All of what the local command writes but where it read the documents, and so why."""
+    local, *near = NEAR[root]
+    lines = {json.loads(line)["id"]: line for line in Path("docs.jsonl").read_text().splitlines()}
+    with simindex.open(local) as index:
+        batches = [*named_rows(index)]
+    ids = [one for some, _ in batches for one in some.tolist()]
+    keys = [key for _, batch in batches for key in batch.keys or []]
+    by_id = [lines[key] for _, key in sorted(zip(ids, keys, strict=True))]
+    Path("by_id.jsonl").write_text("\n".join(by_id) + "\n")
+    told = printed("ray", "dedup", root, *near, "--certificates", "ours.jsonl", "--json")
+    made = ["--sketch-bits", "256"] if root == "sketched" else []
+    printed("dedup", "by_id.jsonl", *near, *made, "--certificates", "theirs.jsonl")
+    ours = sorted(Path("ours.jsonl").read_bytes().splitlines())
+    theirs = [
+        line.partition(b', "dropped_at"')[0] + b"}"
+        for line in Path("theirs.jsonl").read_bytes().splitlines()
+    ]
+    assert ours == sorted(theirs) and len(ours) == len(told) > 20
+    printed("ray", "dedup", root, *near, "--certificates", "ours.csv")
+    assert len(Path("ours.csv").read_text().splitlines()) == len(ours) + 1
+
+
 def test_fingerprints_are_built_and_dropped_by_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +225,9 @@ def test_fingerprints_are_built_and_dropped_by_ids(
     assert len(read_map("s")) == 3
     lines = printed("ray", "dedup", "s", "-d", "0")
     assert lines[0].split("\t") == ["1", "0", "0"] and len(lines) == 10
+    printed("ray", "dedup", "s", "-d", "0", "--certificates", "why.jsonl")
+    told = [json.loads(line) for line in Path("why.jsonl").read_text().splitlines()]
+    assert told[0] == {"dropped": 1, "lost_to": 0, "distance": 0} and len(told) == 10
     assert printed("ray", "query", "s", "--fingerprint", f"{3:016x}", "-d", "0") == [
         f"{3:016x}\t6\t0", f"{3:016x}\t7\t0",
     ]

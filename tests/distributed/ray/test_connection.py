@@ -281,6 +281,22 @@ def test_processors_that_others_have_are_an_error_after_a_while(tmp_path: Path) 
     on_ray.connect(tmp_path / "s").close()
 
 
+@pytest.mark.parametrize("raised", [ConnectionError, RuntimeError, Exception])
+def test_a_cluster_that_does_not_start_is_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: type[Exception]
+) -> None:
+    """Ray raises an Exception without a type of its own if its node aborted on a busy machine."""
+    def busy(**_: object) -> None:
+        raise raised("The current node timed out during startup")
+
+    Shards.build(tmp_path / "s", simindex.Batch(families(1, 60)), 3)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", busy)
+    with pytest.raises(ClusterFailed, match="timed out during startup") as told:
+        on_ray.connect(tmp_path / "s")
+    assert told.value.remedy
+
+
 def test_wrong_options_are_named(tmp_path: Path) -> None:
     Shards.build(tmp_path / "s", simindex.Batch(families(1, 60)), 3)
     for name, value in [

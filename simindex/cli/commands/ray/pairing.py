@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from simindex.cli.choices import distance_option, output_options, threads_option
-from simindex.cli.commands.clusters import mode_options, print_clusters, schema_of_clusters
+from simindex.cli.choices import NamedPath, Option, distance_option, output_options, threads_option
+from simindex.cli.commands.clusters import (
+    mode_options,
+    print_clusters,
+    print_verdicts,
+    schema_of_clusters,
+    schema_of_verdicts,
+    told_of_verdicts,
+)
 from simindex.cli.commands.clusters import told_of as told_of_clusters
 from simindex.cli.commands.pairs import print_pairs, schema_of_pairs
 from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
 from simindex.cli.console import count, duration, say
-from simindex.cli.losers import keys_of, print_losers, schema_of_losers
+from simindex.cli.dedup.certificates import (
+    certificate_format,
+    certificates,
+    schema_of_certificates,
+    write_certificates,
+)
+from simindex.cli.dedup.keeping import REPRESENTATIVE, representatives
+from simindex.cli.losers import keys_of, print_losers, schema_of_losers, schema_of_proof
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
@@ -25,6 +39,7 @@ from simindex.cli.similarity import (
     similarity_option,
     within,
 )
+from simindex.cli.targets import require_apart
 
 if TYPE_CHECKING:
     from simindex.distributed.ray import Connection
@@ -40,19 +55,24 @@ class _Opened(NamedTuple):
     told: str
     """How near what is found is."""
     write: Write | None
+    certify: Write | None
+    """Takes certificates, if somebody asked for them."""
 
 
 @contextmanager
 def _opened(
     root: str, connection: dict[str, Any], near: dict[str, Any], results: Results,
-    schema: Callable[[Any, float | None], Schema], *, silent: bool,
+    schema: Callable[[Any, float | None], Schema], *, silent: bool, certified: str | None = None,
+    proof: Callable[[Any, float | None], Schema] = schema_of_certificates,
 ) -> Iterator[_Opened]:
-    """The shards, what near is, and where columns of a schema are written to."""
+    """The shards, what near is, where columns of a schema are written to, and certificates."""
     from simindex.distributed import ray as on_ray
 
     h, similarity = near["h"], near["similarity"]
     require_one(h, similarity)
     results.require_apart((), root)
+    require_apart("--certificates", certified, (), root)
+    row = certificate_format(certified)
     with (
         Progress("pairing", "task", quiet=silent) as progress,
         on_ray.connect(root, **connection, progress=progress.tell) as shards,
@@ -61,12 +81,24 @@ def _opened(
         kind = False if now.facts.names == "ids" else now.facts.names
         if similarity is None and h is None:
             h = now.h
-        with results.opened(schema(kind, similarity)) as write:
-            yield _Opened(shards, {**near, "h": h}, within(h, similarity), write)
+        proofs: AbstractContextManager[Write | None] = certificates(
+            certified, row, proof(kind, similarity)
+        )
+        with results.opened(schema(kind, similarity)) as write, proofs as certify:
+            yield _Opened(shards, {**near, "h": h}, within(h, similarity), write, certify)
 
 
 def _near(h: int | None, similarity: float | None, measure: str, recall: float) -> dict[str, Any]:
     return {"h": h, "similarity": similarity, "measure": measure, "recall": recall}
+
+
+def _certificates_option(begin: str) -> Option:
+    return click.option(
+        "--certificates", "certified", type=NamedPath(), metavar="FILE",
+        help=f"{begin} for each document to drop the kept one and the distance, and with "
+        "--similarity the estimated similarity: JSON lines, or a table if FILE ends with .csv or "
+        ".parquet.",
+    )
 
 
 @ray.command()
@@ -95,7 +127,7 @@ def pairs(
     silent = quiet or results.on_terminal
     given = _near(h, similarity, measure, recall)
     with _opened(root, connection, given, results, schema_of_pairs, silent=silent) as (
-        shards, near, told, write
+        shards, near, told, write, _
     ):
         for some in shards.pairs(
             **near, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
@@ -120,25 +152,55 @@ def pairs(
     "--singletons/--no-singletons", default=True, show_default=True,
     help="List or omit documents without a near-duplicate.",
 )
+@click.option(
+    "--keep", type=click.Choice([REPRESENTATIVE]),
+    help="Print keep or drop, the document, its cluster, and the document that is kept: the "
+    "representative of the cluster.",
+)
+@click.option(
+    "--list", "listed", type=click.Choice(["keep", "drop"]),
+    help="With --keep, print only the names of the documents to keep, or to drop.",
+)
+@_certificates_option("With --keep, write")
 @task_limit_option
 @threads_option
 @result_options
 @output_options
 def clusters(
     root: str, connection: dict[str, Any], h: int | None, similarity: float | None,
-    measure: str, recall: float, mode: str, singletons: bool, memory_limit: int | None,
+    measure: str, recall: float, mode: str, singletons: bool, keep: str | None,
+    listed: str | None, certified: str | None, memory_limit: int | None,
     threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within the shards, as `simindex clusters` does."""
+    if keep is None:
+        for value, name in ((listed, "--list"), (certified, "--certificates")):
+            if value is not None:
+                raise click.UsageError(f"{name} goes with --keep")
+    if certified is not None and mode != "star":
+        raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
+                               "far from the one that is kept")
     started = time.perf_counter()
     given = _near(h, similarity, measure, recall)
-    with _opened(root, connection, given, results, schema_of_clusters, silent=quiet) as (
-        shards, near, told, write
+
+    def schema(keys: Any, similarity: float | None) -> Schema:
+        return schema_of_verdicts(keys) if keep else schema_of_clusters(keys, similarity)
+
+    with _opened(root, connection, given, results, schema, silent=quiet, certified=certified) as (
+        shards, near, told, write, certify
     ):
         found = shards.clusters(
             **near, mode=mode, singletons=singletons, memory_limit=memory_limit, threads=threads
         )
-        print_clusters(found, write)
+        if keep is None:
+            print_clusters(found, write)
+        else:
+            kept = representatives(found)
+            print_verdicts(found, kept, listed, write)
+        if certify is not None:
+            write_certificates(found, certify)
+    if keep is not None and not quiet:
+        say(told_of_verdicts(found, kept))
     if not quiet:
         say(f"{told_of_clusters(found, told)}, in {duration(time.perf_counter() - started)}")
 
@@ -149,14 +211,15 @@ def clusters(
 @similarity_option
 @measure_option
 @share_option
+@_certificates_option("Write")
 @task_limit_option
 @threads_option
 @result_options
 @output_options
 def dedup(
     root: str, connection: dict[str, Any], h: int | None, similarity: float | None,
-    measure: str, recall: float, memory_limit: int | None, threads: int | None, results: Results,
-    as_json: bool, quiet: bool,
+    measure: str, recall: float, certified: str | None, memory_limit: int | None,
+    threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print which documents to drop so that no near-duplicates are left.
 
@@ -167,15 +230,16 @@ def dedup(
 
     started = time.perf_counter()
     given = _near(h, similarity, measure, recall)
-    with _opened(root, connection, given, results, schema_of_losers, silent=quiet) as (
-        shards, near, _, write
-    ):
+    with _opened(
+        root, connection, given, results, schema_of_losers, silent=quiet, certified=certified,
+        proof=schema_of_proof,
+    ) as (shards, near, _, write, certify):
         parts = list(shards.pairs(
             **near, collapse_equal=True, memory_limit=memory_limit, threads=threads
         ))
         lost = losers(parts)
         bits = max((part.similarity_bits for part in parts), default=0)
-        print_losers(lost, keys_of(parts), write, bits, measure)
+        print_losers(lost, keys_of(parts), write, bits, measure, certify)
         rows = len(shards)
     if not quiet:
         say(
