@@ -51,7 +51,7 @@ def percent(share: float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Nearness:
+class Threshold:
     """What counts as a match: the arguments of a query, and the radius that is told."""
 
     arguments: dict[str, Any]
@@ -65,16 +65,16 @@ class Nearness:
         return found
 
 
-def asked_nearness(
+def asked_threshold(
     index: simindex.Index, path: str, h: int | None, similarity: float | None, measure: str,
     recall: float, *, calibrated: bool,
-) -> Nearness:
+) -> Threshold:
     """By a radius or a similarity, or as the index's recommendation says."""
     if not calibrated:
         if similarity is None:
             h = index.h if h is None else h
         asked = {"h": h, "similarity": similarity, "measure": measure, "recall": recall}
-        return Nearness(asked, h)
+        return Threshold(asked, h)
     if h is not None or similarity is not None or recall != 1.0:
         raise click.UsageError(
             "--calibrated decides these: leave out --distance, --similarity and --recall"
@@ -84,7 +84,7 @@ def asked_nearness(
     advice = index.advice
     if advice is None:
         raise no_advice(path)
-    return Nearness(advice.arguments, advice.h)
+    return Threshold(advice.arguments, advice.h)
 
 
 def no_advice(path: str) -> InvalidOption:

@@ -48,7 +48,7 @@ from simindex.cli.dedup.verifying import (
 )
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
-from simindex.cli.recommendation import asked_nearness, calibrated_option
+from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
@@ -159,7 +159,7 @@ def clusters(
     row = certificate_format(certified)
     started = time.perf_counter()
     with simindex.open(index_path, "r") as index, ExitStack() as opened:
-        near = asked_nearness(
+        near = asked_threshold(
             index, index_path, h, similarity, measure, recall, calibrated=calibrated
         )
         h, similarity = near.h, near.similarity

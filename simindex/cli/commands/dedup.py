@@ -43,7 +43,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recipes import Learning, idf_options, recipe_options
-from simindex.cli.recommendation import asked_nearness, calibrated_option, no_advice
+from simindex.cli.recommendation import asked_threshold, calibrated_option, no_advice
 from simindex.cli.short_texts import ShortTexts
 from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.cli.suggestions import suggested
@@ -329,7 +329,7 @@ def _nearness(
 
     recipe = place.prepared.recipe
     if calibrated:
-        asked = asked_nearness(
+        asked = asked_threshold(
             place.index, str(place.path), h, similarity, measure, recall, calibrated=True
         ).arguments
         h, similarity = asked.get("h"), asked.get("similarity")

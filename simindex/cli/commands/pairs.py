@@ -20,7 +20,7 @@ from simindex.cli.choices import (
 )
 from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
 from simindex.cli.progress import Progress
-from simindex.cli.recommendation import asked_nearness, calibrated_option
+from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
@@ -68,7 +68,7 @@ def pairs(
     promised: str | None = None
     with ExitStack() as opened:
         index = opened.enter_context(simindex.open(index_path, "r"))
-        near = asked_nearness(
+        near = asked_threshold(
             index, index_path, h, similarity, measure, recall, calibrated=calibrated
         )
         schema = schema_of_pairs(index.options.keys, near.similarity)

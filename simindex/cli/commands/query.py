@@ -40,7 +40,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.recommendation import asked_nearness, calibrated_option
+from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     measure_option,
@@ -242,7 +242,7 @@ def query(
     measured: list[SpotCheck] = []
     without = Unmatched(FEW if nearest is None and not (quiet or listed) else 0)
     with simindex.open(index_path, "r") as index:
-        near = asked_nearness(
+        near = asked_threshold(
             index, index_path, h, similarity, measure, recall, calibrated=calibrated
         )
         h, similarity = near.h, near.similarity
