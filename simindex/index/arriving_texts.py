@@ -43,7 +43,6 @@ Near = tuple[int | None, float | None, float]
 MOST_UNITS = 1 << 16
 """Code units of a text that the kernel takes: half a millisecond of words."""
 
-
 KEY_TYPES: dict[KeyKind, type] = {"str": str, "bytes": bytes}
 
 NEW, NEAR, NO_FINGERPRINT = 0, 1, 2

@@ -611,9 +611,9 @@ class Index:
             With `similarity`, the share of the pairs at that similarity that become candidates; 1.0
             stands for 0.85. Pairs within a radius are always all found.
         method : str
-            ``"blocks"``, exact at any h, or ``"auto"``, which uses it, but not for a `similarity`
-            of more than 262,144 rows with sketches: there it compares rows in several orders of
-            their bits, for as many candidates as `recall` asks for.
+            ``"blocks"``, exact at any h, or ``"auto"``, which uses it, with one exception: for a
+            `similarity` of 262,144 rows or more with sketches it compares rows in several orders
+            of their bits, for as many candidates as `recall` asks for.
         memory_limit : int, optional
             Bytes that the search may take, not counting mapped files. Default: 1 GiB. With less,
             the rows are read more often.

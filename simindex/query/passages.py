@@ -1,8 +1,7 @@
-"""The tables of a snapshot as one query after another looks whether any row is within h of it.
+"""What a kernel needs to tell whether any row of a snapshot is within h of one query.
 
-A plan is turned into what a kernel needs once, so that a call has neither a plan to follow nor
-columns of matches to make. It is for documents that come one at a time: those that are near a row
-are searched for once more.
+It is made of a plan once, and used for many queries, which come one at a time. They have no plan to
+follow and no columns of matches to make. A query that is near a row is then searched for once more.
 """
 
 from __future__ import annotations
