@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -51,6 +52,8 @@ SHARDS = (1, 2, 3, 4)
 SAMPLE_ROWS = 1_000_000, 6_000_000
 """Of shards that constants are measured on: of one segment, and of several that are merged."""
 CROWDED_ROWS = 2_500_000
+CROWDED_ROUNDS = 9
+"""Each has one build alone and then one for each core; one ratio is off by a third at times."""
 QUERIES = 500_000
 DOCUMENTS = 40_000
 REPEATED = 3
@@ -169,20 +172,22 @@ def _crowded(folder: Path) -> float:
     """How many times as long processes take that build at once, one for each core."""
     with ProcessPoolExecutor(CORES, mp_context=get_context("forkserver")) as pool:
         list(pool.map(import_engine, range(CORES)))
-        alone_s: list[float] = []
-        together_s: list[float] = []
-        for number in range(REPEATED):
-            alone_s += pool.map(partial(_sample_s, folder / f"alone-{number}"), range(1))
-            together_s += pool.map(partial(_sample_s, folder / f"crowded-{number}"), range(CORES))
-    return statistics.median(together_s) / statistics.median(alone_s)
+        ratios = []
+        for _ in range(CROWDED_ROUNDS):
+            alone_s = list(pool.map(partial(_sample_s, folder), range(1)))
+            together_s = list(pool.map(partial(_sample_s, folder), range(CORES)))
+            ratios.append(statistics.mean(together_s) / alone_s[0])
+    return statistics.median(ratios)
 
 
-def _sample_s(root: Path, number: int) -> float:
-    """Seconds of the build of a shard, without the time that passes until all have their rows."""
+def _sample_s(folder: Path, number: int) -> float:
+    """Seconds of the build of a shard, without the time that passes until all have their rows. It
+    is removed, so that what the system writes of it later does not slow the next one down."""
     rows = fingerprints(np.random.default_rng(number), CROWDED_ROWS)
     plan = plan_shards(len(rows), 1)
     part = [plan.part(0, Batch(rows))]
-    return _seconds(lambda: build_shard(plan, 0, part, Path(f"{root}-{number}")))
+    with tempfile.TemporaryDirectory(dir=folder) as root:
+        return _seconds(lambda: build_shard(plan, 0, part, Path(root, "shards")))
 
 
 def undivided(ratio: float, threads: int) -> float:
