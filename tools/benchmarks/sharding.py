@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import chdir
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def shards(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measur
     rows = rng.integers(0, 1 << 64, options.rows, np.uint64, endpoint=False)
     queries = _queries(rng, rows, options.queries)
     found = []
-    with machine.on_every_core():
+    directory = directory.absolute()
+    with machine.on_every_core(), chdir(directory):  # workers import what is in this folder first
         ray.init(
             num_cpus=len(machine.CORES), include_dashboard=False, log_to_driver=False,
             object_store_memory=STORE_BYTES, logging_level="ERROR",
