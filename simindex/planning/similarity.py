@@ -11,15 +11,21 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+import numpy as np
+
+from simindex.arrays import U8, U16
 from simindex.bits.similarity import (
+    MOST_APART,
     candidate_radius,
     cosine_of_jaccard,
+    distances_by_sizes,
     share_within,
     threshold,
 )
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.similarity import MEASURES
+from simindex.records.sketches import NOT_KNOWN
 
 LEAST = 0.5
 """As a cosine. Below it bits differ in a third of all places or more, so that strangers are near,
@@ -67,6 +73,26 @@ class Similar:
         """What an answer says of how it compares."""
         return {"similarity_bits": self.compared_bits, "measure": self.measure}
 
+    @property
+    def question(self) -> dict[str, Any]:
+        """The arguments of a call that asks for it."""
+        asked = self.similarity if self.asked is None else self.asked
+        return {"similarity": asked, "measure": self.measure}
+
+    def by_sizes(self, distance: U16, some: U8, others: U8) -> U16:
+        """uint16 (n,): the distances of sketches as the measure sees them, by the codes of sizes of
+        both rows: of a resemblance those that sets of equal size would have.
+
+        Where a size is not known, sets are taken to be of equal size.
+        """
+        if self.measure != "jaccard":
+            return distance
+        apart = np.abs(some.astype(np.int16) - others)
+        apart[(some == NOT_KNOWN) | (others == NOT_KNOWN)] = 0
+        table = distances_by_sizes(self.sketch_bits)
+        seen: U16 = table[np.minimum(apart, MOST_APART), distance]
+        return seen
+
     def compared_by(self, sketch_bits: int) -> Similar:
         """The same for rows with sketches of so many bits."""
         most = threshold(self.similarity, sketch_bits) if sketch_bits else self.h
@@ -83,7 +109,8 @@ class Similar:
         if self.measure == "jaccard":
             told += f", which sets of equal size have at the resemblance {self.asked:g}"
         if self.sketch_bits:
-            return f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
+            told = f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
+            return f"{told}, by the sizes of both sets" if self.measure == "jaccard" else told
         lower = [round(self.similarity - further, 4) for further in FURTHER]
         strangers = " and ".join(
             f"{share_within(self.h, cosine, self.bits):.2f} of those at {cosine:g}"
@@ -172,10 +199,10 @@ def _out_of_range(similarity: object, measure: object) -> InvalidOption:
 def require_sketches(batch: Any, similar: Similar) -> None:
     """Raises InvalidBatch unless the queries have sketches as wide as those of the rows.
 
-    `batch` has them as `sketch`.
+    `batch` has records of them as `sketches`.
     """
-    sketch = batch.sketch
-    found = 0 if sketch is None else 64 * int(sketch.shape[1])
+    sketches = batch.sketches
+    found = 0 if sketches is None else 64 * (int(sketches.shape[1]) // 8)
     if similar.sketch_bits and found != similar.sketch_bits:
         has = f"sketches of {found} bits" if found else "no sketches"
         raise InvalidBatch(
