@@ -56,8 +56,8 @@ def packed(words: U64, sizes: U8 | None) -> U8:
 
 def words_of(records: U8) -> U64:
     """uint64 (n, S): the bits of some records, copied."""
-    bits = np.ascontiguousarray(records[:, :-1])
-    return bits.view("<u8").astype(np.uint64, copy=False).reshape(len(records), -1)
+    bits = np.ascontiguousarray(records[:, :-1]).view("<u8")
+    return bits.astype(np.uint64, copy=False).reshape(len(records), records.shape[1] // 8)
 
 
 def sizes_of(records: U8) -> U8:
