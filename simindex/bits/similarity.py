@@ -4,13 +4,10 @@
     radius      the least h with P(X <= h) >= share, X binomial of b bits and p
     threshold   floor(b p)                           the distance that is expected at the similarity
 
-A Jaccard resemblance J of two sets is a cosine c of their binary vectors: of m and n features they
-share i, so J = i / (m + n - i), c = i / sqrt(m n), and with t = (m + n) / sqrt(m n)
-
-    c = t J / (1 + J)       J = c / (t - c)
-
-t is 2 for sets of equal size, and more for all others. So of all pairs of a resemblance those of
-equal size have the least cosine, and the radius for them loses no other.
+A Jaccard resemblance J of two sets of equal size is a cosine of their binary vectors: of n features
+each they share i, so J = i / (2 n - i), cosine = i / n = 2 J / (1 + J). Sets of other sizes have a
+larger cosine at the same resemblance, so a radius for sets of equal size loses no other. `sets` has
+the law of all sizes.
 """
 
 from __future__ import annotations
@@ -18,39 +15,10 @@ from __future__ import annotations
 from functools import lru_cache
 from math import acos, cos, exp, floor, lgamma, log, log1p, pi
 
-import numpy as np
-
-from simindex.arrays import U16
-from simindex.records.sketches import STEPS
-
-MOST_APART = 4 * STEPS
-"""Codes of sizes that are further apart count as this far: one set is 16 times as large, and no
-resemblance that can be asked for is possible."""
-
 
 def cosine_of_jaccard(resemblance: float) -> float:
     """The cosine of two sets of equal size; that of sets of other sizes is larger."""
     return 2 * resemblance / (1 + resemblance)
-
-
-@lru_cache(16)
-def distances_by_sizes(bits: int) -> U16:
-    """uint16 (MOST_APART + 1, bits + 1): the distance of sets of equal size, for sets with sizes
-    that are so many codes apart, and with sketches that differ in so many bits.
-
-    Both distances stand for the same resemblance. It is not more than the smaller set has of the
-    larger one, as far as the codes tell that. Equal bits stay equal.
-    """
-    distance = np.arange(bits + 1)
-    cosine = np.cos(np.pi * distance / bits)
-    smaller = np.exp2(-np.arange(MOST_APART + 1) / STEPS)[:, None]
-    sizes = (1 + smaller) / np.sqrt(smaller)
-    resemblance = np.minimum(cosine / (sizes - cosine), smaller * 2 ** (1 / STEPS))
-    equal = np.clip(2 * resemblance / (1 + np.maximum(resemblance, 0)), -1.0, 1.0)
-    found = np.maximum(distance, np.round(bits * np.arccos(equal) / np.pi))
-    found[0], found[:, 0] = distance, 0
-    whole: U16 = found.astype(np.uint16)
-    return whole
 
 
 def flip_share(similarity: float) -> float:

@@ -128,7 +128,7 @@ def find_all(
         near = similar(
             similarity, h=h, recall=recall, bits=bits, measure=measure,
             sketch_bits=0 if batch is None else batch.sketch_bits,
-            weighting=None if recipe is None else recipe.weighting,
+            recipe=recipe,
         )
         h = near.h
     if near is not None and batch is not None and batch.sketches is not None:

@@ -11,21 +11,17 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
-import numpy as np
-
 from simindex.arrays import U8, U16
+from simindex.bits import sets
 from simindex.bits.similarity import (
-    MOST_APART,
     candidate_radius,
     cosine_of_jaccard,
-    distances_by_sizes,
     share_within,
     threshold,
 )
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.similarity import MEASURES
-from simindex.records.sketches import NOT_KNOWN
 
 LEAST = 0.5
 """As a cosine. Below it bits differ in a third of all places or more, so that strangers are near,
@@ -62,6 +58,8 @@ class Similar:
     """Of what was asked for, and of what an answer tells."""
     asked: float | None = None
     """In this measure; None for the cosine itself."""
+    signs: bool = False
+    """Whether features are signs that all weigh the same, so that sets of few are understood."""
 
     @property
     def compared_bits(self) -> int:
@@ -80,18 +78,16 @@ class Similar:
         return {"similarity": asked, "measure": self.measure}
 
     def by_sizes(self, distance: U16, some: U8, others: U8) -> U16:
-        """uint16 (n,): the distances of sketches as the measure sees them, by the codes of sizes of
-        both rows: of a resemblance those that sets of equal size would have.
+        """uint16 (n,): what the measure sees of distances of sketches, by the codes of sizes of
+        both rows: those that sets of equal size with many features would have (`bits.sets`)."""
+        return sets.by_sizes(
+            distance, some, others, self.sketch_bits, self.measure, signs=self.signs
+        )
 
-        Where a size is not known, sets are taken to be of equal size.
-        """
-        if self.measure != "jaccard":
-            return distance
-        apart = np.abs(some.astype(np.int16) - others)
-        apart[(some == NOT_KNOWN) | (others == NOT_KNOWN)] = 0
-        table = distances_by_sizes(self.sketch_bits)
-        seen: U16 = table[np.minimum(apart, MOST_APART), distance]
-        return seen
+    @property
+    def sees_sizes(self) -> bool:
+        """Whether sizes of rows change what is seen."""
+        return self.signs or self.measure == "jaccard"
 
     def compared_by(self, sketch_bits: int) -> Similar:
         """The same for rows with sketches of so many bits."""
@@ -125,14 +121,15 @@ class Similar:
 
 def similar(
     similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int,
-    measure: object = "cosine", weighting: str | None = None, weighted: bool = False,
+    measure: object = "cosine", recipe: Any = None, weighted: bool = False,
 ) -> Similar:
     """The similarity that a call was given, with its radius.
 
-    `weighting` is that of the recipe, if it is known; `weighted` is whether queries have weights.
+    `recipe` is that of the rows, if it is known; `weighted` is whether queries have weights.
     Raises InvalidOption if the similarity is out of range, h was given, too, or the recipe has no
     such measure.
     """
+    weighting = None if recipe is None else recipe.weighting
     require_measure(measure, similarity, weighting)
     if h is not None:
         raise InvalidOption(
@@ -154,7 +151,8 @@ def similar(
     radius = candidate_radius(value, near, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
-    found = Similar(value, radius, left, bits, 0, radius)
+    signs = weighting == "binary" and recipe.projection == "sign"
+    found = Similar(value, radius, left, bits, 0, radius, signs=signs)
     if measure == "jaccard":
         found = replace(found, measure=measure, asked=asked)
     return found.compared_by(sketch_bits)

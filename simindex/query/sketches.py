@@ -70,7 +70,7 @@ def distances(some: U8, one: I64, others: U8, other: I64, similar: Similar) -> U
     """uint16 (n,): how far rows `one` of some records and rows `other` of others are apart, as the
     measure sees it: see `Similar.by_sizes`."""
     differing = _native.record_distances(some, one, others, other)
-    if similar.measure == "cosine":
+    if not similar.sees_sizes:
         return differing
     return similar.by_sizes(differing, sizes_of(some)[one], sizes_of(others)[other])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import acos, cos, floor, pi
+from math import acos, cos, pi
 
 import numpy as np
 import pytest
@@ -10,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.bits.similarity import (
-    MOST_APART,
     candidate_radius,
     cosine_of_jaccard,
-    distances_by_sizes,
     flip_share,
     share_within,
     threshold,
 )
-from simindex.records.sketches import STEPS
 
 
 @pytest.mark.parametrize("bits", [64, 512, 4096])
@@ -70,25 +67,3 @@ def test_the_cosine_of_sets_is_least_where_they_are_of_equal_size(
     shared = part * min(m, n)
     resemblance = shared / (m + n - shared)
     assert shared / (m * n) ** 0.5 >= cosine_of_jaccard(resemblance) - 1e-12
-
-
-@pytest.mark.parametrize("bits", [64, 512, 4096])
-def test_a_distance_by_sizes_stands_for_the_resemblance_of_the_sets(bits: int) -> None:
-    """Of sets that share so many features, whose sketches differ in the bits expected."""
-    table = distances_by_sizes(bits)
-    assert table[0].tolist() == list(range(bits + 1))
-    for apart in (1, 3, 8, MOST_APART):
-        larger = 10_000
-        smaller = round(larger / 2 ** (apart / STEPS))
-        for share in (0.5, 0.8, 1.0):
-            shared = share * smaller
-            expected = bits * acos(shared / (larger * smaller) ** 0.5) / pi
-            resemblance = shared / (larger + smaller - shared)
-            law = bits * acos(2 * resemblance / (1 + resemblance)) / pi
-            assert abs(int(table[apart, round(expected)]) - law) <= 1.5
-        assert (np.diff(table[apart].astype(int)) >= 0).all()
-        assert (table[apart] >= np.arange(bits + 1) * (np.arange(bits + 1) > 0)).all()
-        # No more than the smaller set has of the larger one, as far as codes tell.
-        least = 2 ** ((1 - apart) / STEPS)
-        assert table[apart, 1] >= floor(bits * acos(2 * least / (1 + least)) / pi)
-        assert table[apart, 0] == 0
