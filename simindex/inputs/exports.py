@@ -3,8 +3,8 @@
     {"key": "a.txt", "fingerprint": "3c92d228661540d6"}        key,fingerprint
                                                                a.txt,3c92d228661540d6
 
-A field or column `sketch` has the digits of sketches, if the rows have them, and `size` about how many
-features their texts have.
+A field or column `sketch` has the digits of sketches, if the rows have them, and `size` about how
+many features their texts have.
 """
 
 from __future__ import annotations

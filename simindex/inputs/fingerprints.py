@@ -3,8 +3,8 @@
     digits     16 hexadecimal digits for each 64 bits, the first bit first
     width      that of the first fingerprint of all inputs, unless the caller names it
     sketch     digits in a field of their own, of one width, too; all rows have one, or none
-    size       about how many distinct features the text has, with a sketch; 0 or left out if that is
-               not known
+    size       about how many distinct features the text has, with a sketch; 0 or left out if that
+               is not known
     names      keys, ids or none, the same for all rows of a source
 """
 
