@@ -22,6 +22,7 @@ from simindex.bits.similarity import (
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.similarity import MEASURES
+from simindex.simhash.weighting import adds_equal_signs
 
 LEAST = 0.5
 """As a cosine. Below it bits differ in a third of all places or more, so that strangers are near,
@@ -151,8 +152,7 @@ def similar(
     radius = candidate_radius(value, near, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
-    signs = weighting == "binary" and recipe.projection == "sign"
-    found = Similar(value, radius, left, bits, 0, radius, signs=signs)
+    found = Similar(value, radius, left, bits, 0, radius, signs=adds_equal_signs(recipe))
     if measure == "jaccard":
         found = replace(found, measure=measure, asked=asked)
     return found.compared_by(sketch_bits)
