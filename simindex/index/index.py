@@ -316,8 +316,9 @@ class Index:
             share of the pairs is expected.
         measure : str
             What `similarity` is: ``"cosine"``, or ``"jaccard"`` for the Jaccard resemblance of the
-            sets of features, from 1/3 to 1, in an index whose recipe has the weighting "binary". It
-            is mapped to the cosine that sets of equal size have.
+            sets of features, from 1/3 to 1, in an index whose recipe has the weighting "binary".
+            Sketches are compared by the sizes of both sets, where these are known. Else, and
+            without sketches, sets are taken to be of equal size.
         first : bool
             Return at most one match for each query, the first that is found (PSMF).
         limit : int, optional
