@@ -214,11 +214,14 @@ def test_commands_go_by_the_sizes_of_sets(run: Run, tmp_path: Path) -> None:
         + "\n" for line in Path("rows.jsonl").read_text().splitlines()
     ))
     run("build", "none.sim", "none.jsonl")
-    run("merge", "a.sim", "b.sim", "-o", "c.sim")
+    Path("more.jsonl").write_text('{"id": "other", "text": "something else that is short"}\n')
+    run("build", "more.sim", "more.jsonl", *BINARY)
+    run("merge", "a.sim", "more.sim", "-o", "c.sim")
     for path, found in (("a.sim", 1), ("b.sim", 1), ("c.sim", 1), ("none.sim", 3)):
         done = run("pairs", path, *ASKED, "--recall", "0.9999", "--json")
         assert len(done.stdout.splitlines()) == found, path
     done = run("query", "a.sim", "a.jsonl", *ASKED, "--recall", "0.9999", "--json")
     assert len(done.stdout.splitlines()) == 2 * 2 + 1
     done = run("clusters", "a.sim", *ASKED, "--recall", "0.9999", "--json")
-    assert len(done.stdout.splitlines()) == 2
+    sizes = {one["key"]: one["size"] for one in map(json.loads, done.stdout.splitlines())}
+    assert sizes == {"whole": 2, "again": 2, "half": 1}

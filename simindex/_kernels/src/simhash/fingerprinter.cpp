@@ -73,21 +73,6 @@ void Fingerprinter::add_sublinear(Hashes hashes, std::span<const std::uint32_t> 
                   std::span<const std::uint64_t>(weights_).first(more));
 }
 
-// The same of features that weigh what they occur.
-void Fingerprinter::add_often(Hashes hashes, std::span<const std::uint32_t> counts) {
-  projection_.add(hashes);
-  waiting_.resize(hashes.size());
-  weights_.resize(hashes.size());
-  std::size_t more = 0;
-  for (std::size_t i = 0; i < hashes.size(); ++i) {
-    waiting_[more] = hashes[i];
-    weights_[more] = counts[i] - 1;
-    more += counts[i] != 1;
-  }
-  projection_.add(Hashes(waiting_).first(more),
-                  std::span<const std::uint64_t>(weights_).first(more));
-}
-
 void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped) {
   std::uint64_t shift = 0;
   if (plan_.counting == kBalanced && tabled()) {
@@ -101,10 +86,6 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
     const Hashes hashes = table_.hashes().subspan(start, n);
     if (plan_.counting == kOnce && !plan_.with_idf) {
       projection_.add(hashes);
-      continue;
-    }
-    if (plan_.counting == kOften && !plan_.with_idf) {
-      add_often(hashes, table_.counts().subspan(start, n));
       continue;
     }
     if (plan_.counting == kSublinear && !plan_.with_idf) {

@@ -105,17 +105,15 @@ class Fingerprinter {
  private:
   // Whether the table has every feature of the document. Of weights by idf a sum of one word takes
   // less than to look a feature up; with a sketch there are so many words that equal features are
-  // better added at once: with 512 bits that takes 0.7 of the time. No sum changes. Without idf as
-  // often as a document has them, features are in it for their number.
+  // better added at once: with 512 bits that takes 0.7 of the time. No sum changes.
   bool tabled() const {
     return plan_.counting == kOnce || plan_.counting == kSublinear ||
-           (plan_.sketch_words != 0 && (plan_.with_idf || plan_.counting == kOften));
+           (plan_.with_idf && plan_.sketch_words != 0);
   }
   void begin();
   void add(Hashes hashes);
   void add(Hashes hashes, std::span<const double> weights);
   void count(Hashes hashes);
-  void add_often(Hashes hashes, std::span<const std::uint32_t> counts);
   void add_sublinear(Hashes hashes, std::span<const std::uint32_t> counts);
   void finish_balanced(const std::function<bool()>& stopped);
   void finish(const Row& row, const std::function<bool()>& stopped);
