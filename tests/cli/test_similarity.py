@@ -203,6 +203,16 @@ def test_dedup_goes_by_the_sizes_of_sets(run: Run, tmp_path: Path, ways: Any) ->
     assert [{one["dropped"], one["lost_to"]} for one in lost] == [{"whole", "again"}]
 
 
+@pytest.mark.parametrize("keep", [(), ("--keep", "longest")])
+def test_dedup_goes_by_the_sizes_of_stored_sets(run: Run, tmp_path: Path, keep: Any) -> None:
+    parts(tmp_path / "a.jsonl")
+    for name, lines in zip("xyz", (tmp_path / "a.jsonl").read_text().splitlines(), strict=True):
+        Path(f"{name}.jsonl").write_text(lines + "\n")
+        run("dedup", f"{name}.jsonl", "--index", "kept.sim", *BINARY, *ASKED, *keep,
+            "--audit", f"{name}.audit")
+    assert [len(Path(f"{name}.audit").read_text().splitlines()) for name in "xyz"] == [0, 0, 1]
+
+
 def test_commands_go_by_the_sizes_of_sets(run: Run, tmp_path: Path) -> None:
     """Through what is built, exported, merged and appended."""
     parts(tmp_path / "a.jsonl")
