@@ -55,6 +55,11 @@ def weights_for(values: oracle.U64) -> oracle.F32:
     return np.where(bits == 1, size, -size).astype(np.float32)
 
 
+def sizes_of(values: oracle.U64) -> oracle.I64:
+    """Numbers of features that say whose they are: powers of two, which a byte has exactly."""
+    return np.int64(1) << (values % np.uint64(21)).astype(np.int64)
+
+
 def sketch_of(values: oracle.U64) -> oracle.U64:
     """Two words that say whose they are."""
     return values[:, None] * np.array([3, 0x9E3779B97F4A7C15], np.uint64)
@@ -108,6 +113,7 @@ class IndexMachine(RuleBasedStateMachine):
             values,
             weights=weights_for(values) if weighted else None,
             sketch=sketch_of(values) if self.sketched else None,
+            features=sizes_of(values) if self.sketched else None,
             **self.named([number for _, number in given]),
         )
 
@@ -344,6 +350,8 @@ class IndexMachine(RuleBasedStateMachine):
         """Each row has its own, if rows have any."""
         expected = sketch_of(batch.rows[:, 0]) if self.sketched else None
         assert np.array_equal(batch.sketch, expected)
+        sizes = sizes_of(batch.rows[:, 0]) if self.sketched else None
+        assert np.array_equal(batch.sizes, sizes)
 
     def rows_of(self, parts: list[Batch]) -> list[tuple[tuple[int, ...], Any]]:
         for part in parts:

@@ -47,6 +47,7 @@ def sketched(seed: int, rows: int, words: int = 4) -> simindex.Batch:
     """Rows as of `families` with sketches of which many are equal, or near, each for itself.
 
     Rows of one fingerprint have equal and other sketches, and rows of a sketch other fingerprints.
+    Sizes are apart by up to a factor of two.
     """
     rng = np.random.default_rng(seed)
     fingerprints = families(seed, rows)
@@ -62,7 +63,12 @@ def sketched(seed: int, rows: int, words: int = 4) -> simindex.Batch:
     twins = rng.integers(0, rows // 2, rows // 8)
     fingerprints[: len(twins)], sketch[: len(twins)] = fingerprints[twins], sketch[twins]
     order = rng.permutation(rows)
-    return simindex.Batch(fingerprints[order], sketch=np.ascontiguousarray(sketch[order]))
+    fingerprints, sketch = fingerprints[order], np.ascontiguousarray(sketch[order])
+    # Rows that are equal in all bits have equal sizes, a few steps from those of others.
+    mixed = (fingerprints.reshape(rows, -1)[:, 0] ^ sketch[:, 0]) % np.uint64(7)
+    return simindex.Batch(
+        fingerprints, sketch=sketch, features=400 + 90 * mixed.astype(np.int64)
+    )
 
 
 def similar_answers(held: simindex.Index | Shards, batch: simindex.Batch, near: Any) -> Any:

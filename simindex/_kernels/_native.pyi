@@ -52,6 +52,9 @@ def sort_pairs(keys: U64, payload: U64) -> tuple[U64, U64]: ...
 def header_directory(first_words: U64, header_bits: int) -> U32: ...
 def take_rows(values: U64, order: I64) -> U64: ...
 def take_at(values: U64, rows: U32) -> U64: ...
+def record_distances(
+    some: U8, one: I64, others: U8, other: I64, level: int = -1
+) -> U16: ...
 def take_bytes(offsets: I64, data: U8, order: I64) -> tuple[I64, U8]: ...
 def equal_bytes(
     offsets: I64, data: U8, rows: I64, other_offsets: I64, other_data: U8, other_rows: I64
@@ -63,7 +66,8 @@ def arrange(
 # text -------------------------------------------------------------------------------------------
 Invalid = tuple[int, int]  # the first text that is no UTF-8, and the byte where; or (-1, -1)
 Simhashes = tuple[U64, F32, I64, Invalid]
-# bits (n, words + sketch_words), weights (n, 64 words), features counted to the minimum
+# bits (n, words + sketch_words), weights (n, 64 words), features counted to the minimum, or all
+# with a sketch
 
 class TextRecipe:
     def __init__(
@@ -132,9 +136,9 @@ class Passages:
     ) -> None: ...
 
 # Columns with room for rows that come one at a time, written in place: rows (n, W), sketches
-# (n, S), weights (n, b) if they are kept.
+# (n, 8 S + 1) or (n, 0), weights (n, b) if they are kept.
 class Places:
-    def __init__(self, rows: U64, sketches: U64, weights: F32 | None = None) -> None: ...
+    def __init__(self, rows: U64, sketches: U8, weights: F32 | None = None) -> None: ...
 
 def probe(
     rows: U64,

@@ -5,7 +5,9 @@
     threshold   floor(b p)                           the distance that is expected at the similarity
 
 A Jaccard resemblance J of two sets of equal size is a cosine of their binary vectors: of n features
-each they share i, so J = i / (2 n - i), cosine = i / n = 2 J / (1 + J).
+each they share i, so J = i / (2 n - i), cosine = i / n = 2 J / (1 + J). Sets of other sizes have a
+larger cosine at the same resemblance, so a radius for sets of equal size loses no other. `sets` has
+the law of all sizes.
 """
 
 from __future__ import annotations

@@ -183,8 +183,8 @@ def gathered(
         batch = asked if isinstance(asked, Batch) else Batch(asked)
         if parts and (
             len(names) + len(some) > most
-            or (parts[0].weights is None, parts[0].sketch is None)
-            != (batch.weights is None, batch.sketch is None)
+            or (parts[0].weights is None, parts[0].sketches is None)
+            != (batch.weights is None, batch.sketches is None)
         ):
             yield names, joined(parts)
             names, parts = [], []
@@ -204,5 +204,5 @@ def part_of(batch: Any, start: int, stop: int) -> Any:
         batch.rows[start:stop],
         weights=None if batch.weights is None else batch.weights[start:stop],
         recipe=batch.recipe,
-        sketch=None if batch.sketch is None else batch.sketch[start:stop],
+        sketch=None if batch.sketches is None else batch.sketches[start:stop],
     )

@@ -119,7 +119,7 @@ def joined(batches: list[simindex.Batch]) -> simindex.Batch:
         return first
     keys: Any = [key for batch in batches for key in batch.keys or ()]
     weights = [batch.weights for batch in batches if batch.weights is not None]
-    sketches = [batch.sketch for batch in batches if batch.sketch is not None]
+    sketches = [batch.sketches for batch in batches if batch.sketches is not None]
     return simindex.Batch(
         np.concatenate([batch.rows for batch in batches]),
         keys=None if first.keys is None else keys,

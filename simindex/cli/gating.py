@@ -22,7 +22,7 @@ from simindex.outputs.columns import key_text
 from simindex.reporting.gated import EXCERPT_CHARACTERS, Flagged, Place, Verdict
 
 if TYPE_CHECKING:
-    from simindex.arrays import I64, U64
+    from simindex.arrays import I64, U8, U64
     from simindex.cli.batches import Answer, Questions
     from simindex.cli.reading import Reading
     from simindex.inputs import BadRecord, Intake
@@ -71,7 +71,7 @@ class GateDocuments:
         Raises InvalidOption at the first for texts where the index has no recipe.
         """
         for places, batch in self._documents():
-            first, question = distinct(batch.rows, batch.sketch)
+            first, question = distinct(batch.rows, batch.sketches)
             grouped: list[list[Place]] = [[] for _ in range(len(first))]
             for place, at in zip(places, question.tolist(), strict=True):
                 grouped[at].append(place)
@@ -90,7 +90,7 @@ class GateDocuments:
                         number=start + row,
                     )
                     for row in range(len(rows))
-                ], simindex.Batch(rows, sketch=some.batch.sketch)
+                ], simindex.Batch(rows, sketch=some.batch.sketches)
             return
         recipe = recipe_of_questions(
             self.index, self.name, "texts cannot be looked up in it",
@@ -110,13 +110,15 @@ class GateDocuments:
             yield places, batch
 
 
-def distinct(rows: U64, sketch: U64 | None) -> tuple[I64, I64]:
+def distinct(rows: U64, sketches: U8 | None) -> tuple[I64, I64]:
     """Of rows (n, W) the first of each kind, in their order, and of each row its kind's number."""
     import numpy as np
 
+    from simindex.records.sketches import words_of
+
     whole = rows if rows.ndim == 2 else rows[:, None]
-    if sketch is not None:
-        whole = np.concatenate([whole, sketch], axis=1)
+    if sketches is not None:
+        whole = np.concatenate([whole, words_of(sketches)], axis=1)
     whole = np.ascontiguousarray(whole)
     words = whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1])))[:, 0]
     _, first, kind = np.unique(words, return_index=True, return_inverse=True)

@@ -84,7 +84,7 @@ class Asking:
             for some in self.reading.fingerprints(self.inputs, self.intake):
                 named = (key_text(some.name(row)) for row in range(len(some.batch)))
                 yield [name or "" for name in named], simindex.Batch(
-                    some.batch.rows, sketch=some.batch.sketch
+                    some.batch.rows, sketch=some.batch.sketches
                 )
         elif self.inputs:
             yield from self._documents()

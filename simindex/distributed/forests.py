@@ -20,13 +20,17 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U16, U32, U64
+from simindex.arrays import U8, U16, U32, U64
+from simindex.distributed.nearness import Near
 from simindex.distributed.pairing import among, pair_parts
 from simindex.distributed.shard import Held, named_rows, opened
+from simindex.query.sketches import distances
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, Pairs
+from simindex.records.sketches import record_bytes
 from simindex.records.stars import stars_by_id
 
 LEAST_PAIRS = 1 << 20
@@ -55,10 +59,11 @@ class Forest(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Some rows by their ids, which ascend: uint64 (n,) and (n, W)."""
+    """Some rows by their ids, which ascend: uint64 (n,)."""
 
     ids: U64
-    rows: U64
+    rows: NDArray[Any]
+    """Fingerprints uint64 (n, W), or records of sketches uint8 (n, 8 S + 1)."""
 
 
 class Labels(NamedTuple):
@@ -110,15 +115,18 @@ def forest_of_shards(
     ))
 
 
-def rows_of(held: Held, ids: U64, *, sketched: bool = False) -> Rows:
+def rows_of(held: Held, ids: U64, *, near: Near | None = None) -> Rows:
     """Those of some ids, which ascend, that a shard has. Reads all of its rows.
 
-    With `sketched` they are sketches in place of fingerprints.
+    Where sketches decide what is `near`, they are these in place of fingerprints.
     """
     found_ids, found_rows = [np.empty(0, np.uint64)], []
     with opened(held) as index:
-        bits = index.options.sketch_bits if sketched else index.options.bits
-        found_rows.append(np.empty((0, bits // 64), np.uint64))
+        options, sketched = index.options, near is not None and near.sketched_in(index)
+        found_rows.append(
+            np.empty((0, record_bytes(options.sketch_words)), np.uint8) if sketched
+            else np.empty((0, options.words), np.uint64)
+        )
         for some, batch in named_rows(index):
             wanted = among(some, ids)
             found_ids.append(some[wanted])
@@ -181,31 +189,37 @@ def _joined(parts: list[Any], kind: Any) -> Any:
     return column.astype(kind, copy=False)
 
 
-def _compared(batch: Batch, sketched: bool) -> U64:
+def _compared(batch: Batch, sketched: bool) -> U64 | U8:
     if not sketched:
         return batch.rows
-    assert batch.sketch is not None  # as the options of its index say
-    return batch.sketch
+    assert batch.sketches is not None  # as the options of its index say
+    return batch.sketches
 
 
-def label_shard(held: Held, grown: Forest, roots: Rows, *, sketched: bool = False) -> Labels:
-    """All rows of a shard with the roots of their clusters. `roots` has the rows of these, or with
-    `sketched` their sketches, of which distances are then.
+def label_shard(held: Held, grown: Forest, roots: Rows, *, near: Near | None = None) -> Labels:
+    """All rows of a shard with the roots of their clusters. `roots` has the rows of these, or where
+    sketches decide what is `near` their sketches, of which distances are then.
     """
     ids, place, root, distance = [], [], [], []
     keys: list[Any] = []
     start = 0
     with opened(held) as index:
         keyed = bool(index.options.keyed)
+        similar = near.similar_in(index) if near is not None and near.sketched_in(index) else None
         for some, batch in named_rows(index):
             of = grown.roots_of(some)
             others = np.flatnonzero(of != some)
             at = np.searchsorted(roots.ids, of[others])
-            unlike = np.bitwise_count(_compared(batch, sketched)[others] ^ roots.rows[at])
+            if similar is None:
+                apart = np.bitwise_count(batch.rows[others] ^ roots.rows[at])
+                unlike = apart.sum(axis=1, dtype=np.uint16)
+            else:
+                assert batch.sketches is not None  # as the options of its index say
+                unlike = distances(batch.sketches, others, roots.rows, at, similar)
             ids.append(some)
             place.append((others + start).astype(np.uint32))
             root.append(of[others])
-            distance.append(unlike.sum(axis=1, dtype=np.uint16))
+            distance.append(unlike)
             keys += batch.keys or []
             start += len(some)
     none = np.empty(0, np.uint64)

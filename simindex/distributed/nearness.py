@@ -45,7 +45,7 @@ class Near(NamedTuple):
         return similar(
             self.similarity, h=self.h, recall=self.recall, bits=index.options.bits,
             sketch_bits=index.options.sketch_bits, measure=self.measure,
-            weighting=None if recipe is None else recipe.weighting,
+            recipe=recipe,
         )
 
     def radius_in(self, index: Index) -> int:

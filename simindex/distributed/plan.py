@@ -86,7 +86,7 @@ class ShardPlan:
         if len(batch):
             ids += np.uint64(first_row)
         return Batch(
-            batch.rows, ids=ids, weights=batch.weights, recipe=batch.recipe, sketch=batch.sketch
+            batch.rows, ids=ids, weights=batch.weights, recipe=batch.recipe, sketch=batch.sketches
         )
 
     def asked(self, h: int) -> float:

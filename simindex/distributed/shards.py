@@ -240,7 +240,6 @@ class Shards:
         now = self.check()
         near, radius = settled(now, Near(h, similarity, measure, recall))
         told = told_of(now, near)
-        sketched = similarity is not None and now.facts.sketch > 0
         if mode == "star":
             parts = self.pairs(
                 **near.options, collapse_equal=True, memory_limit=memory_limit, threads=threads
@@ -259,9 +258,9 @@ class Shards:
             )
         grown = grown.below()
         named = np.unique(grown.root)
-        fetch = partial(forests.rows_of, ids=named, sketched=sketched)
+        fetch = partial(forests.rows_of, ids=named, near=near)
         roots = forests.merge_rows(self._run(fetch, now.shards))
-        label = partial(forests.label_shard, grown=grown, roots=roots, sketched=sketched)
+        label = partial(forests.label_shard, grown=grown, roots=roots, near=near)
         del grown, named, fetch, roots  # tasks have them until the last one was sent
         labels = iter(self._run(label, now.shards))
         del label

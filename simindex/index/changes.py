@@ -220,7 +220,7 @@ class Changes:
                     )
                     stored = answerer.search(
                         self.handle.view.current(), checked.rows, checked.weights, question,
-                        taken=len(inside.row) * ingestion.MATCH_BYTES, sketches=checked.sketch,
+                        taken=len(inside.row) * ingestion.MATCH_BYTES, sketches=checked.sketches,
                     )
                     ids = committer.admitted(checked, options, committer.append)
                     found = ingestion.joined(

@@ -331,8 +331,7 @@ class Handle:
         own = self.options
         found = similar(
             similarity, h=h, recall=recall, bits=own.bits, sketch_bits=own.sketch_bits,
-            measure=measure, weighting=None if recipe is None else recipe.weighting,
-            weighted=weighted,
+            measure=measure, recipe=recipe, weighted=weighted,
         )
         return {"h": found.h, "recall": found.recall, "similar": found}
 

@@ -316,8 +316,9 @@ class Index:
             share of the pairs is expected.
         measure : str
             What `similarity` is: ``"cosine"``, or ``"jaccard"`` for the Jaccard resemblance of the
-            sets of features, from 1/3 to 1, in an index whose recipe has the weighting "binary". It
-            is mapped to the cosine that sets of equal size have.
+            sets of features, from 1/3 to 1, in an index whose recipe has the weighting "binary".
+            Sketches are compared by the sizes of both sets, where these are known. Else, and
+            without sketches, sets are taken to be of equal size.
         first : bool
             Return at most one match for each query, the first that is found (PSMF).
         limit : int, optional
@@ -382,7 +383,7 @@ class Index:
             memory=memory, memory_limit=memory_limit, threads=threads, limit=limit,
         )
         found = asking.numbered(answerer.search(
-            snapshot, asking.rows, asking.weights, question, sketches=asking.sketch
+            snapshot, asking.rows, asking.weights, question, sketches=asking.sketches
         ))
         counts = self._handle.counts
         seconds = found.stats.seconds
@@ -441,7 +442,7 @@ class Index:
         )
         counts, tally = self._handle.counts, self._handle.counts.query_stream
         counts.searched(tally, 1, len(asking.rows), 0, 0.0)
-        found = answerer.stream(snapshot, asking.rows, asking.weights, question, asking.sketch)
+        found = answerer.stream(snapshot, asking.rows, asking.weights, question, asking.sketches)
         return each(self.path, asking.each_numbered(counts.each(tally, found)))
 
     @typed
@@ -577,7 +578,7 @@ class Index:
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(documents)
-        near = gate_nearness(h, similarity, recall, sketched=asking.sketch is not None)
+        near = gate_nearness(h, similarity, recall, sketched=asking.sketches is not None)
         found = self.query(
             asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
         )

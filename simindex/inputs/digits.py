@@ -29,10 +29,10 @@ def read_digits(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
     return gathered(source, record_lines(stream, source), _parsed)
 
 
-def _parsed(line: bytes) -> tuple[str, str | None, None]:
+def _parsed(line: bytes) -> tuple[str, str | None, None, None]:
     digits, tab, key = decoded(line.rstrip(b"\r\n")).partition("\t")
     named = key_of(unescaped(key), "key", "field", may_be_empty=True) if tab else None
-    return digits, named, None
+    return digits, named, None, None
 
 
 def is_digits(head: bytes, text_field: str) -> bool:

@@ -3,7 +3,8 @@
     {"key": "a.txt", "fingerprint": "3c92d228661540d6"}        key,fingerprint
                                                                a.txt,3c92d228661540d6
 
-A field or column `sketch` has the digits of sketches, if the rows have them.
+A field or column `sketch` has the digits of sketches, if the rows have them, and `size` about how
+many features their texts have.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from simindex.inputs.document import Source, Unusable
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.fingerprints import (
     FIELD,
+    SIZE,
     SKETCH,
     Fingerprints,
     Row,
@@ -37,7 +39,7 @@ def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
         record = record_of(line)
         if FIELD not in record:
             raise Unusable(f"has no field {FIELD!r}")
-        return record[FIELD], names.of(record), record.get(SKETCH)
+        return record[FIELD], names.of(record), record.get(SKETCH), record.get(SIZE)
 
     return gathered(source, record_lines(stream, source), parsed)
 
@@ -47,7 +49,7 @@ def read_exported_table(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
     names = RowNames(source)
     return gathered(
         source, TableRows(stream, source, FIELD),
-        lambda row: (row[FIELD], names.of(row), row.get(SKETCH)),
+        lambda row: (row[FIELD], names.of(row), row.get(SKETCH), row.get(SIZE)),
     )
 
 

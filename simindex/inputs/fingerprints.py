@@ -3,6 +3,8 @@
     digits     16 hexadecimal digits for each 64 bits, the first bit first
     width      that of the first fingerprint of all inputs, unless the caller names it
     sketch     digits in a field of their own, of one width, too; all rows have one, or none
+    size       about how many distinct features the text has, with a sketch; 0 or left out if that
+               is not known
     names      keys, ids or none, the same for all rows of a source
 """
 
@@ -30,6 +32,11 @@ FIELD = "fingerprint"
 
 SKETCH = "sketch"
 """The field or column of the digits of sketches."""
+
+SIZE = "size"
+"""The field or column of the numbers of features."""
+
+MOST_FEATURES = 1 << 62
 
 KEY_HEX = "key_hex"
 """A key of bytes, as hexadecimal digits."""
@@ -103,6 +110,17 @@ def checked_sketch(value: object, intake: Intake) -> str | None:
     return digits
 
 
+def checked_size(value: object) -> int:
+    """A number of features; 0 if it is not known."""
+    if value is None or value == "":
+        return 0
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 19:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_FEATURES:
+        raise Unusable(f"field {SIZE!r} is {value!r:.40}, no number of features")
+    return value
+
+
 def _sketch_of(bits: int) -> str:
     return f"a sketch of {bits} bits" if bits else "no sketch"
 
@@ -132,8 +150,9 @@ def require_width(bits: int, intake: Intake) -> None:
 Name = str | bytes | int | None
 """A key, an id, or nothing."""
 
-Row = tuple[object, Name, object]
-"""Digits of a fingerprint, its name, and digits of a sketch; None or empty without one."""
+Row = tuple[object, Name, object, object]
+"""Digits of a fingerprint, its name, digits of a sketch, and its number of features; None or empty
+without one."""
 
 T = TypeVar("T")
 
@@ -185,13 +204,17 @@ class _Gathering:
     def _clear(self) -> None:
         self._digits: list[str] = []
         self._sketches: list[str] = []
+        self._sizes: list[int] = []
         self._names: list[Any] = []
         self._lines: list[int] = []
 
-    def add(self, digits: object, name: Name, sketch: object, line: int) -> bool:
+    def add(
+        self, digits: object, name: Name, sketch: object, size: object, line: int
+    ) -> bool:
         """Takes a row; whether a chunk is full. Unusable if it does not fit those before."""
         checked = checked_digits(digits, self._source.intake)
         further = checked_sketch(sketch, self._source.intake)
+        features = 0 if further is None else checked_size(size)
         kind = None if name is None else type(name)
         if self._first:
             self._first, self._kind = False, kind
@@ -200,6 +223,7 @@ class _Gathering:
         self._digits.append(checked)
         if further is not None:
             self._sketches.append(further)
+            self._sizes.append(features)
         self._names.append(name)
         self._lines.append(line)
         return len(self._digits) >= CHUNK_ROWS
@@ -216,8 +240,11 @@ class _Gathering:
                 named = {"ids": np.array(self._names, np.uint64)}
             elif self._kind is not None:
                 named = {"keys": self._names}
-            sketch = words(self._sketches) if self._sketches else None
-            batch = Batch(words(self._digits), sketch=sketch, **named)
+            if self._sketches:
+                named |= {
+                    "sketch": words(self._sketches), "features": np.array(self._sizes, np.int64)
+                }
+            batch = Batch(words(self._digits), **named)
             part = Fingerprints(batch, self._source.path, self._lines)
             self._clear()
             yield part

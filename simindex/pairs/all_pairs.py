@@ -134,7 +134,7 @@ def sketches_of(stored: StoredRows, similar: Similar | None) -> PairSketches | N
     """Those that decide about pairs; None if the radius alone does."""
     if similar is None or not similar.sketch_bits:
         return None
-    return PairSketches(stored, bits=similar.sketch_bits, most=similar.most)
+    return PairSketches(stored, similar)
 
 
 def room_within(

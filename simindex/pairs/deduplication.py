@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U16, U64, Bools
+from simindex.arrays import I64, U8, U16, U64, Bools
 from simindex.bits.distinct import distinct
 from simindex.bits.splitmix import mixed
 from simindex.methods.base import firsts
@@ -31,6 +31,7 @@ from simindex.query.sketches import kept_pairs
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.records.pairs import Pairs
+from simindex.records.sketches import words_of
 
 BLOCK_ROWS = 1024
 """Rows that are compared with each other at once: half a million pairs if all are near."""
@@ -51,7 +52,7 @@ class Searchable(Protocol):
 
     def query(
         self, batch: Batch, *, h: int | None = None, similarity: float | None = None,
-        first: bool = False, limit: int | None = None, recall: float = 1.0,
+        measure: str = "cosine", first: bool = False, limit: int | None = None, recall: float = 1.0,
     ) -> Matches:
         """See `Index.query`."""
 
@@ -76,24 +77,19 @@ class Nearness:
         """Of how many bits distances are, if a similarity was asked for. Else 0."""
         return 0 if self.similar is None else self.similar.compared_bits
 
-    def sketch(self, batch: Batch) -> U64 | None:
+    def sketches(self, batch: Batch) -> U8 | None:
         """The sketches of a batch, if they decide."""
-        return batch.sketch if self.sketched else None
-
-    @property
-    def most(self) -> int:
-        """In how many bits sketches may differ, if they decide."""
-        return 0 if self.similar is None else self.similar.most
+        return batch.sketches if self.sketched else None
 
 
-def whole(rows: U64, sketches: U64 | None) -> U64:
+def whole(rows: U64, sketches: U8 | None) -> U64:
     """Fingerprints, with a digest of their sketches if these decide: equal for equal documents, and
     hardly ever for others."""
     if sketches is None:
         return rows
-    digest = np.zeros(len(rows), np.uint64)
-    for word in range(sketches.shape[1]):
-        digest = mixed(digest ^ sketches[:, word])
+    digest, words = np.zeros(len(rows), np.uint64), words_of(sketches)
+    for word in range(words.shape[1]):
+        digest = mixed(digest ^ words[:, word])
     return np.concatenate([rows, digest[:, None]], axis=1)
 
 
@@ -141,14 +137,14 @@ def nearest_stored(index: Searchable, batch: Batch, near: Nearness) -> Stored:
     matches of all its copies would fill the machine. At most h + 1 calls, each for fewer rows.
     Where sketches decide, one call finds the nearest.
     """
-    first, member_of = distinct(whole(batch.rows, near.sketch(batch)))
+    first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
     asked = batch.take(first)
     distance = np.full(len(first), NOWHERE, np.uint16)
     place = np.full(len(first), -1, np.int64)
     keys: list[Any] = []
     if near.sketched and near.similar is not None and len(first):
         found = index.query(
-            asked, similarity=near.similar.similarity, recall=near.recall, limit=1
+            asked, **near.similar.question, recall=near.recall, limit=1
         )
         distance[found.query] = found.distance
         place[found.query] = np.arange(len(found))
@@ -179,7 +175,7 @@ def nearest_stored(index: Searchable, batch: Batch, near: Nearness) -> Stored:
 
 
 def greedy(
-    rows: U64, order: I64, excluded: Bools, near: Nearness, sketches: U64 | None = None
+    rows: U64, order: I64, excluded: Bools, near: Nearness, sketches: U8 | None = None
 ) -> Losses:
     """What each row loses to when the rows are kept in an order of rank.
 
@@ -193,8 +189,8 @@ def greedy(
         The rows by rank, best first.
     excluded : bool (n,)
         Rows that are not kept in any case, the same for equal rows; they lose all the same.
-    sketches : uint64 (n, S), optional
-        Those of the rows, if they decide.
+    sketches : uint8 (n, 8 S + 1), optional
+        Records of the rows, if they decide.
 
     Notes
     -----
@@ -211,7 +207,7 @@ def greedy(
 
 
 def _settle(
-    rows: U64, sketches: U64 | None, block: I64, kept: I64, excluded: Bools, near: Nearness,
+    rows: U64, sketches: U8 | None, block: I64, kept: I64, excluded: Bools, near: Nearness,
     losses: Losses,
 ) -> I64:
     """Decides a block of rows; returns those that are kept, in rank order."""
@@ -238,7 +234,7 @@ def _settle(
 
 
 def near_block(
-    rows: U64, sketches: U64 | None, kept: I64, block: I64, near: Nearness
+    rows: U64, sketches: U8 | None, kept: I64, block: I64, near: Nearness
 ) -> tuple[tuple[I64, I64, U16], Pairs]:
     """(place in the block, place in `kept`, distance) of rows of a block that are near kept ones,
     and pairs of places in the block; kept rows are not compared with each other."""
@@ -262,21 +258,23 @@ def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
 
 
 def _near_sketches(
-    rows: U64, sketches: U64, kept: I64, block: I64, near: Nearness
+    rows: U64, sketches: U8, kept: I64, block: I64, near: Nearness
 ) -> tuple[tuple[I64, I64, U16], Pairs]:
     """As `_near`, of rows whose sketches are near, too, with the distance of these."""
     # Kept rows may be within h of each other here, so that they are not compared as pairs.
     later, earlier, before = _near_by_parts(rows, sketches, block, kept, near)
     found = find_all(rows[block], h=min(near.h, 64 * rows.shape[1]))
     a, b = found.a.astype(np.int64, copy=False), found.b.astype(np.int64, copy=False)
-    places, distance = kept_pairs(sketches, block[a], block[b], near.most)
+    assert near.similar is not None  # as sketches decide
+    places, distance = kept_pairs(sketches, block[a], block[b], near.similar)
     return (later, earlier, before), Pairs(a[places], b[places], distance)
 
 
 def _near_by_parts(
-    rows: U64, sketches: U64, queries: I64, others: I64, near: Nearness
+    rows: U64, sketches: U8, queries: I64, others: I64, near: Nearness
 ) -> tuple[I64, I64, U16]:
     """(query, other, distance of sketches) of rows that are near, by places of both."""
+    assert near.similar is not None  # as sketches decide
     none = np.empty(0, np.int64)
     query, row, apart = [none], [none], [np.empty(0, np.uint16)]
     step = max(1, SCANNED_PAIRS // max(1, len(others)))
@@ -284,7 +282,7 @@ def _near_by_parts(
     for start in range(0, len(queries) if len(others) else 0, step):
         some = queries[start : start + step]
         of, other, _, _ = _native.scan(table, rows[some], min(near.h, 64 * rows.shape[1]), False)
-        places, distance = kept_pairs(sketches, some[of], others[other], near.most)
+        places, distance = kept_pairs(sketches, some[of], others[other], near.similar)
         query.append(of[places] + start)
         row.append(other[places].astype(np.int64))
         apart.append(distance)
@@ -319,7 +317,7 @@ def _assign(
     losses.winner[row], losses.distance[row] = winner[candidate], apart[candidate]
 
 
-def any_neighbour(rows: U64, near: Nearness, sketches: U64 | None = None) -> Losses:
+def any_neighbour(rows: U64, near: Nearness, sketches: U8 | None = None) -> Losses:
     """Another row near each row, if there is one; not always the nearest.
 
     Notes

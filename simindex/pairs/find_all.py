@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U32, U64
+from simindex.arrays import I64, U8, U32, U64
 from simindex.bits.distinct import distinct
 from simindex.checks import require_share, require_whole
 from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
@@ -28,6 +28,7 @@ from simindex.query.sketches import kept_pairs
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
+from simindex.records.sketches import words_of
 from simindex.simhash.radius import raw_radius
 from simindex.threads import thread_count
 
@@ -127,11 +128,11 @@ def find_all(
         near = similar(
             similarity, h=h, recall=recall, bits=bits, measure=measure,
             sketch_bits=0 if batch is None else batch.sketch_bits,
-            weighting=None if recipe is None else recipe.weighting,
+            recipe=recipe,
         )
         h = near.h
-    if near is not None and batch is not None and batch.sketch is not None:
-        return _kept(rows, batch.sketch, near, blocks, collapse_equal, threads)
+    if near is not None and batch is not None and batch.sketches is not None:
+        return _kept(rows, batch.sketches, near, blocks, collapse_equal, threads)
     told = {} if near is None else {**near.told, "guarantee": near.guarantee("exact")}
     if blocks is not None:
         blocks = require_whole(blocks, "blocks", min(h + 1, bits), bits)
@@ -164,22 +165,22 @@ def find_all(
 
 
 def _kept(
-    rows: U64, sketch: U64, near: Similar, blocks: int | None, collapse: bool, threads: int | None
+    rows: U64, sketches: U8, near: Similar, blocks: int | None, collapse: bool, threads: int | None
 ) -> Pairs:
     """The pairs whose sketches are near enough; rows are equal if their sketches are, too."""
     told = {**near.told, "guarantee": near.guarantee("exact")}
     if not collapse:
         found = find_all(rows, h=near.h, blocks=blocks, threads=threads)
-        places, distance = kept_pairs(sketch, _numbers(found.a), _numbers(found.b), near.most)
+        places, distance = kept_pairs(sketches, _numbers(found.a), _numbers(found.b), near)
         return Pairs(found.a[places], found.b[places], distance, **told)
-    first, number = distinct(np.hstack([rows, sketch]))
+    first, number = distinct(np.hstack([rows, words_of(sketches)]))
     leader = first[number]
     later = np.flatnonzero(leader != np.arange(len(rows)))
     later = later[np.argsort(leader[later], kind="stable")]
     heads = np.sort(first)
     found = find_all(rows[heads], h=near.h, blocks=blocks, threads=threads)
     a, b = heads[found.a], heads[found.b]
-    places, distance = kept_pairs(sketch, a, b, near.most)
+    places, distance = kept_pairs(sketches, a, b, near)
     groups = EqualRows(leader[later], later)
     return CollapsedPairs(a[places], b[places], distance, groups, **told)
 

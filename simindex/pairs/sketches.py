@@ -4,7 +4,7 @@
     read       the sketches of both, once for each row of a portion, in the order of the files
     kept       the pairs whose sketches differ in at most `most` bits; that is then their distance
 
-At most `COMPARED_WORDS` words of sketches are in memory at a time, for each of both rows.
+At most `COMPARED_BYTES` of sketches are in memory at a time, for each of both rows.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from simindex.arrays import U16, U64, Bools
+from simindex.arrays import U8, U16, U64, Bools
 from simindex.bits.splitmix import mixed
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.tiles import Found
-from simindex.query.sketches import COMPARED_WORDS, apart
+from simindex.planning.similarity import Similar
+from simindex.query.sketches import COMPARED_BYTES, distances
+from simindex.records.sketches import record_bytes, words_of
 from simindex.storage.tables.sketches import sketches_at
 
-READ_BYTES = 48 * COMPARED_WORDS
-"""Memory while a portion is compared: both sides, what differs, and the rows as they were read."""
+READ_BYTES = 6 * COMPARED_BYTES
+"""Memory while a portion is compared: both sides, and the rows as they were read."""
 
 
 class PairSketches:
@@ -32,42 +34,40 @@ class PairSketches:
     ----------
     stored : StoredRows
         Rows of tables with sketches.
-    bits : int
-        The width of a sketch.
-    most : int
-        In how many bits the sketches of a pair may differ.
+    similar : Similar
+        How similar the rows of a pair must be, by sketches.
     """
 
-    def __init__(self, stored: StoredRows, *, bits: int, most: int) -> None:
-        self._stored, self._most = stored, most
-        self._words = bits // 64
-        self._step = max(1, COMPARED_WORDS // self._words)
+    def __init__(self, stored: StoredRows, similar: Similar) -> None:
+        self._stored, self._similar = stored, similar
+        self._bytes = record_bytes(similar.sketch_bits // 64)
+        self._step = max(1, COMPARED_BYTES // self._bytes)
 
-    def of(self, numbers: U64) -> U64:
-        """uint64 (n, S): the sketches of rows by their numbers, which may repeat.
+    def of(self, numbers: U64) -> U8:
+        """uint8 (n, 8 S + 1): the records of sketches of rows by their numbers, which may repeat.
 
         Raises CorruptFile if one of them is damaged.
         """
         once, of = np.unique(numbers, return_inverse=True)
         places, rows = self._stored.place(once)
-        found = np.empty((len(once), self._words), np.uint64)
+        found = np.empty((len(once), self._bytes), np.uint8)
         bounds = np.searchsorted(places, np.arange(len(self._stored.tables) + 1))
         for table, start, stop in zip(
             self._stored.tables, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
         ):
             if stop > start:
                 found[start:stop] = sketches_at(table, rows[start:stop])
-        taken: U64 = found[of.reshape(-1)]
-        return taken
+        return np.take(found, of.reshape(-1), axis=0)
 
     def distance(self, some: U64, others: U64) -> U16:
-        """uint16 (p,): in how many bits the sketches of the rows at the same places differ."""
+        """uint16 (p,): how far the sketches of the rows at the same places are apart."""
         found = np.empty(len(some), np.uint16)
         order = np.argsort(some, kind="stable")  # as they lie in the files
         for start in range(0, len(order), self._step):
             at = order[start : start + self._step]
             sketches = self.of(np.concatenate([some[at], others[at]]))
-            found[at] = apart(sketches[: len(at)], sketches[len(at) :])
+            row = np.arange(len(at), dtype=np.int64)
+            found[at] = distances(sketches, row, sketches, row + len(at), self._similar)
         return found
 
     def kept(self, found: Found) -> Found:
@@ -76,7 +76,7 @@ class PairSketches:
         distance = self.distance(found.a_numbers, found.b_numbers)
         equal = np.zeros(len(found), np.bool_)
         return replace(found, distance=distance, equal=equal).take(
-            np.flatnonzero(distance <= self._most)
+            np.flatnonzero(distance <= self._similar.most)
         )
 
     def equal(self, some: U64, others: U64) -> Bools:
@@ -88,9 +88,9 @@ class PairSketches:
         """uint64 (n,): equal for equal sketches, and hardly ever for others."""
         parts = [np.empty(0, np.uint64)]
         for start in range(0, len(numbers), self._step):
-            sketches = self.of(numbers[start : start + self._step])
+            sketches = words_of(self.of(numbers[start : start + self._step]))
             digest = np.zeros(len(sketches), np.uint64)
-            for word in range(self._words):
+            for word in range(sketches.shape[1]):
                 digest = mixed(digest ^ sketches[:, word])
             parts.append(digest)
         return np.concatenate(parts)

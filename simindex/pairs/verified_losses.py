@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.arrays import F32, I64, U16, U64, Bools
+from simindex.arrays import F32, I64, U8, U16, U64, Bools
 from simindex.bits.distinct import distinct
 from simindex.pairs.deduplication import (
     BLOCK_ROWS,
@@ -82,7 +82,7 @@ def stored_candidates(
 
     They ask without weights, so that none is missed within the radius.
     """
-    first, member_of = distinct(whole(batch.rows, near.sketch(batch)))
+    first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
     if not len(first):
         return Candidates(
             np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int64), []
@@ -103,7 +103,7 @@ def stored_candidates(
 
 
 def verified_losses(
-    rows: U64, sketches: U64 | None, order: I64, near: Nearness, candidates: Candidates,
+    rows: U64, sketches: U8 | None, order: I64, near: Nearness, candidates: Candidates,
     verifier: Verifier, own: Callable[[int], Texts], stored: Callable[[Any], Texts],
 ) -> VerifiedLosses:
     """What each row loses to when the rows are kept in an order of rank.
@@ -127,7 +127,7 @@ class _Deciding:
     """Blocks of rows, one after the other."""
 
     def __init__(
-        self, rows: U64, sketches: U64 | None, near: Nearness, candidates: Candidates,
+        self, rows: U64, sketches: U8 | None, near: Nearness, candidates: Candidates,
         verifier: Verifier, own: Callable[[int], Texts], stored: Callable[[Any], Texts],
     ) -> None:
         self._rows, self._sketches, self._near = rows, sketches, near

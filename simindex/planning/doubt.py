@@ -51,7 +51,8 @@ class Doubt:
         within = share_within(asked.h, cosine, bits)
         fewer = share_within(asked.h - 1, cosine, bits) if asked.h else 0.0
         share = min(max(asked.recall * within, nextafter(fewer, 2.0)), nextafter(within, 0.0))
-        return {"similarity": cosine, "recall": share}
+        value = cosine if asked.measure == "cosine" else cosine / (2 - cosine)
+        return {"similarity": value, "measure": asked.measure, "recall": share}
 
 
 def doubt_of(similar: Similar) -> Doubt:

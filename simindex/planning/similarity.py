@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+from simindex.arrays import U8, U16
+from simindex.bits import sets
 from simindex.bits.similarity import (
     candidate_radius,
     cosine_of_jaccard,
@@ -20,6 +22,7 @@ from simindex.bits.similarity import (
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.similarity import MEASURES
+from simindex.simhash.weighting import adds_equal_signs
 
 LEAST = 0.5
 """As a cosine. Below it bits differ in a third of all places or more, so that strangers are near,
@@ -56,6 +59,8 @@ class Similar:
     """Of what was asked for, and of what an answer tells."""
     asked: float | None = None
     """In this measure; None for the cosine itself."""
+    signs: bool = False
+    """Whether features are signs that all weigh the same, so that sets of few are understood."""
 
     @property
     def compared_bits(self) -> int:
@@ -66,6 +71,24 @@ class Similar:
     def told(self) -> dict[str, Any]:
         """What an answer says of how it compares."""
         return {"similarity_bits": self.compared_bits, "measure": self.measure}
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """The arguments of a call that asks for it."""
+        asked = self.similarity if self.asked is None else self.asked
+        return {"similarity": asked, "measure": self.measure}
+
+    def by_sizes(self, distance: U16, some: U8, others: U8) -> U16:
+        """uint16 (n,): what the measure sees of distances of sketches, by the codes of sizes of
+        both rows: those that sets of equal size with many features would have (`bits.sets`)."""
+        return sets.by_sizes(
+            distance, some, others, self.sketch_bits, self.measure, signs=self.signs
+        )
+
+    @property
+    def sees_sizes(self) -> bool:
+        """Whether sizes of rows change what is seen."""
+        return self.signs or self.measure == "jaccard"
 
     def compared_by(self, sketch_bits: int) -> Similar:
         """The same for rows with sketches of so many bits."""
@@ -83,7 +106,8 @@ class Similar:
         if self.measure == "jaccard":
             told += f", which sets of equal size have at the resemblance {self.asked:g}"
         if self.sketch_bits:
-            return f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
+            told = f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
+            return f"{told}, by the sizes of both sets" if self.measure == "jaccard" else told
         lower = [round(self.similarity - further, 4) for further in FURTHER]
         strangers = " and ".join(
             f"{share_within(self.h, cosine, self.bits):.2f} of those at {cosine:g}"
@@ -98,14 +122,15 @@ class Similar:
 
 def similar(
     similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int,
-    measure: object = "cosine", weighting: str | None = None, weighted: bool = False,
+    measure: object = "cosine", recipe: Any = None, weighted: bool = False,
 ) -> Similar:
     """The similarity that a call was given, with its radius.
 
-    `weighting` is that of the recipe, if it is known; `weighted` is whether queries have weights.
+    `recipe` is that of the rows, if it is known; `weighted` is whether queries have weights.
     Raises InvalidOption if the similarity is out of range, h was given, too, or the recipe has no
     such measure.
     """
+    weighting = None if recipe is None else recipe.weighting
     require_measure(measure, similarity, weighting)
     if h is not None:
         raise InvalidOption(
@@ -127,7 +152,7 @@ def similar(
     radius = candidate_radius(value, near, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
-    found = Similar(value, radius, left, bits, 0, radius)
+    found = Similar(value, radius, left, bits, 0, radius, signs=adds_equal_signs(recipe))
     if measure == "jaccard":
         found = replace(found, measure=measure, asked=asked)
     return found.compared_by(sketch_bits)
@@ -172,10 +197,10 @@ def _out_of_range(similarity: object, measure: object) -> InvalidOption:
 def require_sketches(batch: Any, similar: Similar) -> None:
     """Raises InvalidBatch unless the queries have sketches as wide as those of the rows.
 
-    `batch` has them as `sketch`.
+    `batch` has records of them as `sketches`.
     """
-    sketch = batch.sketch
-    found = 0 if sketch is None else 64 * int(sketch.shape[1])
+    sketches = batch.sketches
+    found = 0 if sketches is None else 64 * (int(sketches.shape[1]) // 8)
     if similar.sketch_bits and found != similar.sketch_bits:
         has = f"sketches of {found} bits" if found else "no sketches"
         raise InvalidBatch(

@@ -39,7 +39,7 @@ from simindex.storage.tables.slicelist import SliceDesign
 from simindex.threads import thread_count
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32, U64
+    from simindex.arrays import F32, U8, U64
     from simindex.methods.base import QueryPlan
     from simindex.query.explanation import Explanation, TopExplanation
     from simindex.records.batch import Batch
@@ -84,7 +84,7 @@ class Answerer:
 
     def search(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question, *,
-        taken: int = 0, sketches: U64 | None = None,
+        taken: int = 0, sketches: U8 | None = None,
     ) -> Matches:
         """Matches of checked queries; see `Index.query`. Others have `taken` so many bytes.
 
@@ -116,7 +116,7 @@ class Answerer:
 
     def stream(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
-        sketches: U64 | None = None,
+        sketches: U8 | None = None,
     ) -> Generator[Matches, None, None]:
         """The same in parts; see `Index.query_stream`."""
         self._follow_machine(snapshot)
@@ -128,7 +128,7 @@ class Answerer:
 
     def _collected(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
-        limit_bytes: int, taken: int, sketches: U64 | None,
+        limit_bytes: int, taken: int, sketches: U8 | None,
     ) -> Matches:
         """Matches of parts that hold less than is found meanwhile. Within a limit that is given the
         answer has its own share of it."""

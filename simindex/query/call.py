@@ -24,7 +24,7 @@ from simindex.query.windows import windows
 from simindex.threads import thread_count
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32, U64
+    from simindex.arrays import F32, U8, U64
     from simindex.options import IndexOptions
     from simindex.planning.question import Question
     from simindex.query.plans import Plans
@@ -52,7 +52,7 @@ class Call:
     def __init__(
         self, plans: Plans, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,
         options: IndexOptions, *, in_parts: bool = False, taken: int = 0,
-        sketches: U64 | None = None,
+        sketches: U8 | None = None,
     ) -> None:
         self.snapshot: Snapshot = snapshot
         self.rows: U64 = rows
@@ -62,7 +62,7 @@ class Call:
         self._sketched: Sketched | None = None
         if similar is not None and similar.sketch_bits:
             assert sketches is not None
-            self._sketched = Sketched(sketches, similar.most)
+            self._sketched = Sketched(sketches, similar)
         self._plan: QueryPlan | None = None
         self._match_bytes = match_bytes(rows.shape[1])
         self._taken = taken

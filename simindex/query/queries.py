@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simindex.arrays import F32, I64, U64
+from simindex.arrays import F32, I64, U8, U64
 from simindex.errors import InvalidBatch
 from simindex.records import columns
 from simindex.records.arguments import as_fingerprints
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     """(m,): the place of each row's text, where some texts have no fingerprint."""
     given: int = 0
     """How many texts were given."""
-    sketch: U64 | None = None
+    sketches: U8 | None = None
     """(m, S)."""
 
     def numbered(self, found: Matches) -> Matches:
@@ -90,7 +90,7 @@ def asked(given: Any, *, recipe: Callable[[], Recipe | None], bits: int) -> Aske
     if type(given) is Batch:
         if given.bits != bits:
             as_fingerprints(given.rows, bits=bits)
-        return Asked(given.rows, given.weights, given.recipe, sketch=given.sketch)
+        return Asked(given.rows, given.weights, given.recipe, sketches=given.sketches)
     if isinstance(given, Iterator):
         first = list(islice(given, 1))
         text = columns.holds_text(first)
@@ -109,7 +109,7 @@ def _asked_texts(texts: Any, recipe: Recipe | None) -> Asked:
         )
     batch = recipe.batch(texts)
     if not batch.skipped:
-        return Asked(batch.rows, batch.weights, recipe, sketch=batch.sketch)
+        return Asked(batch.rows, batch.weights, recipe, sketches=batch.sketches)
     skipped, count = [one.position for one in batch.skipped], len(batch) + len(batch.skipped)
     places = np.delete(np.arange(count, dtype=np.int64), skipped)
-    return Asked(batch.rows, batch.weights, recipe, places, count, batch.sketch)
+    return Asked(batch.rows, batch.weights, recipe, places, count, batch.sketches)

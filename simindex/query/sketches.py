@@ -11,22 +11,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simindex.arrays import I64, U16, U64
+from simindex._kernels import _native
+from simindex.arrays import I64, U8, U16, U64
 from simindex.methods.base import Found, QueryPlan, take
 from simindex.planning.similarity import Similar
+from simindex.records.sketches import sizes_of
 from simindex.storage.tables.sketches import sketches_at
 from simindex.storage.tables.table import Table
 
-COMPARED_WORDS = 1 << 19
-"""Words of sketches that are compared at a time."""
+COMPARED_BYTES = 1 << 22
+"""Of sketches that are compared at a time."""
 
 
 class Sketched(NamedTuple):
-    """The sketches of some queries, and in how many bits those of rows may differ."""
+    """The sketches of some queries, and how similar rows must be."""
 
-    sketches: U64
-    """(m, S)"""
-    most: int
+    sketches: U8
+    """(m, 8 S + 1), records"""
+    similar: Similar
 
     def slice(self, start: int, stop: int) -> Sketched:
         """Those of some of the queries."""
@@ -39,12 +41,16 @@ class Sketched(NamedTuple):
         """
         distance = np.empty(len(found.query), np.uint16)
         order = np.argsort(found.row, kind="stable")  # as they lie in the file
-        step = max(1, COMPARED_WORDS // self.sketches.shape[1])
+        step = max(1, COMPARED_BYTES // self.sketches.shape[1])
         for start in range(0, len(order), step):
             some = order[start : start + step]
             theirs = sketches_at(table, found.row[some].astype(np.int64))
-            distance[some] = apart(self.sketches[found.query[some]], theirs)
-        return take(found._replace(distance=distance), np.flatnonzero(distance <= self.most))
+            distance[some] = distances(
+                self.sketches, found.query[some].astype(np.int64, copy=False), theirs,
+                np.arange(len(some), dtype=np.int64), self.similar,
+            )
+        kept = np.flatnonzero(distance <= self.similar.most)
+        return take(found._replace(distance=distance), kept)
 
 
 def promised(plan: QueryPlan, similar: Similar | None) -> tuple[str, bool]:
@@ -60,13 +66,21 @@ def apart(some: U64, others: U64) -> U16:
     return differing
 
 
-def kept_pairs(sketches: U64, one: I64, other: I64, most: int) -> tuple[I64, U16]:
-    """Which pairs of rows have sketches that differ in at most so many bits: their places, and in
-    how many each of these does."""
-    step = max(1, COMPARED_WORDS // sketches.shape[1])
-    distance = np.concatenate([np.empty(0, np.uint16), *(
-        apart(sketches[one[start : start + step]], sketches[other[start : start + step]])
-        for start in range(0, len(one), step)
-    )])
-    places = np.flatnonzero(distance <= most)
+def distances(some: U8, one: I64, others: U8, other: I64, similar: Similar) -> U16:
+    """uint16 (n,): how far rows `one` of some records and rows `other` of others are apart, as the
+    measure sees it: see `Similar.by_sizes`."""
+    differing = _native.record_distances(some, one, others, other)
+    if not similar.sees_sizes:
+        return differing
+    return similar.by_sizes(differing, sizes_of(some)[one], sizes_of(others)[other])
+
+
+def kept_pairs(sketches: U8, one: I64, other: I64, similar: Similar) -> tuple[I64, U16]:
+    """Which pairs of rows have sketches that are near enough: their places, and how far each of
+    these is apart."""
+    distance = distances(
+        sketches, one.astype(np.int64, copy=False), sketches, other.astype(np.int64, copy=False),
+        similar,
+    )
+    places = np.flatnonzero(distance <= similar.most)
     return places, distance[places]

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, U64
+from simindex.arrays import F32, I64, U8, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
 from simindex.options import MAX_BITS, MAX_KEY_BYTES
 from simindex.records import columns
+from simindex.records.sketches import packed, size_codes
 
 MAX_UTF8_BYTES = 4
 """Of a character."""
@@ -130,8 +131,16 @@ def check_one_kind(ids: Any, keys: Any) -> None:
         )
 
 
-def as_sketch(sketch: Any, n: int) -> U64:
-    """The sketches as uint64 (n, S); InvalidBatch names what is none."""
+def as_sketch(sketch: Any, n: int, features: Any = None) -> U8:
+    """The records of sketches uint64 (n, S), or those of another batch; `features` are the sizes of
+    their documents. InvalidBatch names what is none."""
+    if isinstance(sketch, np.ndarray) and sketch.dtype == np.uint8 and sketch.ndim == 2:
+        if sketch.shape[1] % 8 != 1 or len(sketch) != n:
+            raise InvalidBatch(
+                f"records of sketches have the shape {sketch.shape}",
+                remedy="give those of `Batch.sketches`, one for each row", found=sketch.shape,
+            )
+        return np.ascontiguousarray(sketch)
     try:
         rows = as_fingerprints(sketch)
     except InvalidBatch as error:
@@ -145,7 +154,19 @@ def as_sketch(sketch: Any, n: int) -> U64:
             f"sketches are {rows.shape[1] * 64} bits wide", found=rows.shape[1] * 64,
             expected=f"at most {MAX_BITS}",
         )
-    return rows
+    return packed(rows, None if features is None else size_codes(features))
+
+
+def as_features(features: Any, n: int) -> I64:
+    """The numbers of features as int64 (n,); InvalidBatch names what is none."""
+    array = as_array(features, "features")
+    if array.shape != (n,) or array.dtype.kind not in "iu" or (n and int(array.min()) < 0):
+        raise InvalidBatch(
+            "features are not the numbers of features of each row",
+            remedy="give one whole number for each row, 0 where it is not known",
+            found=f"{array.dtype} {array.shape}", expected=f"integers ({n},)",
+        )
+    return array.astype(np.int64)
 
 
 def as_ids(ids: Any, n: int | None) -> U64:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, I64, U64
+from simindex.arrays import F32, I64, U8, U64
 from simindex.records import arrow
 from simindex.records.arguments import (
+    as_features,
     as_fingerprints,
     as_ids,
     as_keys,
@@ -25,6 +26,7 @@ from simindex.records.arguments import (
     as_weights,
     check_one_kind,
 )
+from simindex.records.sketches import numbers_of, sizes_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,13 @@ class Batch:
         weight of 0 or more means a bit of 1.
     recipe, skipped
         `Recipe.batch` sets them: the Recipe, and the texts that got no fingerprint.
-    features : int64 (n,), optional
-        `Recipe.batch` sets it with `count_features`: the distinct features of each text, up to that
-        number.
+    features : integers (n,), optional
+        How many distinct features each document has, 0 where that is not known. With a sketch they
+        say how large the sets are that ``measure="jaccard"`` compares. `Recipe.batch` sets it with
+        `count_features`: up to that number.
     sketch : uint64 (n, S), optional
-        Further bits of each document, S words of 64. `Recipe.batch` sets it where the recipe has
-        ``sketch_bits``.
+        Further bits of each document, S words of 64; or `sketches` of another batch. `Recipe.batch`
+        sets it where the recipe has ``sketch_bits``.
 
     Raises
     ------
@@ -71,7 +74,7 @@ class Batch:
         such row.
     """
 
-    __slots__ = ("_rows", "features", "ids", "keys", "recipe", "sketch", "skipped", "weights")
+    __slots__ = ("_rows", "features", "ids", "keys", "recipe", "sketches", "skipped", "weights")
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class Batch:
         weights: Any = None,
         recipe: Any = None,
         skipped: Sequence[Skipped] = (),
-        features: I64 | None = None,
+        features: Any = None,
         sketch: Any = None,
     ) -> None:
         self._rows = as_fingerprints(fingerprints)
@@ -93,8 +96,11 @@ class Batch:
         self.weights: F32 | None = None if weights is None else as_weights(weights, self._rows)
         self.recipe: Any = recipe
         self.skipped: tuple[Skipped, ...] = tuple(skipped)
-        self.features: I64 | None = features
-        self.sketch: U64 | None = None if sketch is None else as_sketch(sketch, n)
+        self.features: I64 | None = None if features is None else as_features(features, n)
+        self.sketches: U8 | None = None
+        """The sketches with their sizes, uint8 (n, 8 S + 1), as files have them."""
+        if sketch is not None:
+            self.sketches = as_sketch(sketch, n, self.features)
 
     @classmethod
     def checked(
@@ -106,14 +112,14 @@ class Batch:
         weights: F32 | None,
         recipe: Any,
         features: I64 | None = None,
-        sketch: U64 | None = None,
+        sketches: U8 | None = None,
     ) -> Batch:
         """A batch of arrays that a kernel has made, or another batch, and of names that were
         checked: a document takes a third of the time that `Batch` takes to look at all of them."""
         batch = cls.__new__(cls)
         batch._rows, batch.ids, batch.keys, batch.weights = rows, ids, keys, weights
         batch.recipe, batch.skipped = recipe, ()
-        batch.features, batch.sketch = features, sketch
+        batch.features, batch.sketches = features, sketches
         return batch
 
     @property
@@ -134,7 +140,18 @@ class Batch:
     @property
     def sketch_bits(self) -> int:
         """Width of a sketch; 0 if there is none."""
-        return 0 if self.sketch is None else int(self.sketch.shape[1]) * 64
+        return 0 if self.sketches is None else 64 * (int(self.sketches.shape[1]) // 8)
+
+    @property
+    def sketch(self) -> U64 | None:
+        """uint64 (n, S): the sketches, copied. None if there are none."""
+        return None if self.sketches is None else words_of(self.sketches)
+
+    @property
+    def sizes(self) -> I64 | None:
+        """int64 (n,): how many distinct features each document has, within 4.5 %, 0 where that is
+        not known. None without sketches, beside which an index stores them."""
+        return None if self.sketches is None else numbers_of(sizes_of(self.sketches))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -142,12 +159,12 @@ class Batch:
     def __repr__(self) -> str:
         named = "keys" if self.keys is not None else "ids" if self.ids is not None else "no ids"
         weighted = "with" if self.weights is not None else "without"
-        sketched = f" and {self.sketch_bits} of sketch" if self.sketch is not None else ""
+        sketched = f" and {self.sketch_bits} of sketch" if self.sketches is not None else ""
         return f"<Batch of {len(self)} x {self.bits} bits{sketched}, {named}, {weighted} weights>"
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The columns `id` or `key`, `fingerprint`, `weights`, `features` and `sketch`, if
-        given."""
+        """The columns `id` or `key`, `fingerprint`, `weights`, `features`, `sketch` and, with it,
+        `size`, if given."""
         named: dict[str, arrow.Column] = {}
         if self.ids is not None:
             named["id"] = self.ids
@@ -158,15 +175,16 @@ class Batch:
             named["weights"] = self.weights
         if self.features is not None:
             named["features"] = self.features
-        if self.sketch is not None:
-            named["sketch"] = self.sketch
+        sketch, sizes = self.sketch, self.sizes
+        if sketch is not None and sizes is not None:
+            named |= {"sketch": sketch, "size": sizes}
         return arrow.stream(named)
 
     def without_weights(self) -> Batch:
         """The same documents; queries of them are answered exactly."""
         return Batch.checked(
             self._rows, ids=self.ids, keys=self.keys, weights=None, recipe=self.recipe,
-            features=self.features, sketch=self.sketch,
+            features=self.features, sketches=self.sketches,
         )
 
     def take(self, rows: NDArray[np.intp]) -> Batch:
@@ -179,5 +197,5 @@ class Batch:
             weights=None if self.weights is None else self.weights[rows],
             recipe=self.recipe,
             features=None if self.features is None else self.features[rows],
-            sketch=None if self.sketch is None else self.sketch[rows],
+            sketches=None if self.sketches is None else np.take(self.sketches, rows, axis=0),
         )

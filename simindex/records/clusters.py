@@ -106,7 +106,7 @@ class Clusters:
         it was asked for.
 
         It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``.
+        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
         """
         bits = self.similarity_bits
         if not bits:

@@ -116,7 +116,8 @@ class Matches:
     The columns `query` int64, `id` uint64 and `distance` uint16 all have shape (r,). Iteration
     gives `Match` objects. `matches[0]` is a `Match`, and `matches[10:20]` is a `Matches`.
 
-    If a similarity was asked for, `distance` counts the bits in which the sketches differ, of
+    If a similarity was asked for, `distance` counts the bits in which the sketches differ, or would
+    differ if both texts had many features and as many of them, of
     `stats.similarity_bits`, and `similarity` is the cosine that it stands for.
     """
 
@@ -179,7 +180,7 @@ class Matches:
         """The standard error of `similarity`, float32 (r,). None unless it was asked for.
 
         It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``.
+        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
         """
         bits = self.stats.similarity_bits
         return standard_error(self.distance, bits, self.stats.measure) if bits else None

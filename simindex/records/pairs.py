@@ -58,7 +58,8 @@ class Pairs:
     The columns `a`, `b` and `distance` (uint16) all have shape (p,). `a` and `b` are int64 row
     numbers of the given fingerprints, or uint64 ids of an index. Iteration gives `Pair` objects.
 
-    If a similarity was asked for, `distance` counts the bits in which the sketches differ, of
+    If a similarity was asked for, `distance` counts the bits in which the sketches differ, or would
+    differ if both texts had many features and as many of them, of
     `similarity_bits`, and `similarity` is the cosine that it stands for. Iteration gives
     `SimilarPair` objects then.
     """
@@ -99,7 +100,7 @@ class Pairs:
         """The standard error of `similarity`, float32 (p,). None unless it was asked for.
 
         It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``.
+        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
         """
         bits = self.similarity_bits
         return standard_error(self.distance, bits, self.measure) if bits else None

@@ -14,6 +14,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile, StorageFailed, raised_by_a_handler
+from simindex.records.sketches import record_bytes
 from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
 from simindex.storage.files.envelope import FOOTER, PAGE_BYTES, Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import SectionSpec, header_page
@@ -153,7 +154,7 @@ def header_again(
         if timed:
             sections.append(SectionSpec(TIMES, 4, rows + 1))
         if sketch_bits:
-            sections.append(SectionSpec(SKETCHES, sketch_bits // 8, rows))
+            sections.append(SectionSpec(SKETCHES, record_bytes(sketch_bits // 64), rows))
         if after(sections) > size:
             return None
     identity = Identity(

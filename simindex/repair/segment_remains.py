@@ -28,6 +28,7 @@ from simindex._kernels import _native
 from simindex.arrays import I64, U8, U32, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
+from simindex.records.sketches import record_bytes
 from simindex.repair.opening import mapped, opened_rows
 from simindex.storage.catalog.records import LAST_GENERATION
 from simindex.storage.catalog.values import unpack
@@ -113,7 +114,7 @@ class SegmentRemains:
         self.timed: bool = TIMES in self.header.table["kind"]
         """Whether its rows have times."""
         self.sketch_bits: int = sum(
-            8 * int(item) for item in self.header.table["itemsize"][
+            int(item) // 8 * 64 for item in self.header.table["itemsize"][
                 self.header.table["kind"] == SKETCHES
             ][:1]
         )
@@ -246,7 +247,7 @@ class SegmentRemains:
         if TIMES in self._sections:
             items[TIMES], counts[TIMES] = 4, rows + 1
         if SKETCHES in self._sections:
-            items[SKETCHES], counts[SKETCHES] = self.sketch_bits // 8, rows
+            items[SKETCHES], counts[SKETCHES] = record_bytes(self.sketch_bits // 64), rows
         for kind, itemsize in items.items():
             section = self._sections.get(kind)
             if section is None or section.itemsize != itemsize or (
@@ -385,7 +386,7 @@ class SegmentRemains:
 
     def blocks(self) -> Iterator[Block]:
         """The rows that no damage reaches, in order."""
-        words, sketch_words = self.identity.bits // 64, self.sketch_bits // 64
+        words, item = self.identity.bits // 64, record_bytes(self.sketch_bits // 64)
         for start, stop in self._windows():
             rows = np.flatnonzero(self.intact(start, stop)) + start
             if not len(rows):
@@ -395,9 +396,9 @@ class SegmentRemains:
             if self.keyed:
                 keys = self._keys(start, stop, rows - start)
             sketches = None
-            if sketch_words:
-                taken = self._column(SKETCHES, f"V{8 * sketch_words}")[rows]
-                sketches = taken.view("<u8").reshape(-1, sketch_words)
+            if item:
+                taken = self._column(SKETCHES, f"V{item}")[rows]
+                sketches = taken.view(np.uint8).reshape(-1, item)
             yield Block(
                 fingerprints.view("<u8").reshape(-1, words), self._column(IDS, "<u8")[rows], keys,
                 self.times(rows) if self.timed else None, sketches,

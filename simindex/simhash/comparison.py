@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from simindex.bits.sets import by_sizes
 from simindex.checks import is_int, require
 from simindex.errors import InvalidBatch
 from simindex.records.pair_explanation import (
@@ -23,7 +24,9 @@ from simindex.records.pair_explanation import (
     PairExplanation,
 )
 from simindex.records.similarity import estimated, standard_error
+from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.alignment import aligned
+from simindex.simhash.weighting import adds_equal_signs
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U64, Bools
@@ -126,7 +129,9 @@ def compared(
     flipped, similarity, error, compared_bits, sketched = None, None, None, None, None
     if a is not None and b is not None:
         flipped = _flipped((a, b), norms, width)
-        similarity, error, compared_bits, sketched = _estimate(a, b, len(flipped), width)
+        similarity, error, compared_bits, sketched = _estimate(
+            a, b, len(flipped), width, signs=adds_equal_signs(recipe)
+        )
     return PairExplanation(
         name_a=names[0], name_b=names[1], bits=width, h=h,
         distance=None if flipped is None else len(flipped),
@@ -215,14 +220,17 @@ def bits_of(rows: U64, width: int) -> Bools:
 
 
 def _estimate(
-    a: Batch, b: Batch, distance: int, width: int
+    a: Batch, b: Batch, distance: int, width: int, *, signs: bool
 ) -> tuple[float, float, int, int | None]:
     """Similarity, its standard error, of how many bits, and the distance of the sketches."""
     sketched: int | None = None
-    if a.sketch is not None and b.sketch is not None:
-        distance = sketched = int(np.bitwise_count(a.sketch ^ b.sketch).sum())
-        width = 64 * a.sketch.shape[1]
     column = np.array([distance], np.uint16)
+    if a.sketches is not None and b.sketches is not None:
+        differing = words_of(a.sketches) ^ words_of(b.sketches)
+        sketched, width = int(np.bitwise_count(differing).sum()), 64 * differing.shape[1]
+        column[0] = sketched
+        sizes = sizes_of(a.sketches), sizes_of(b.sketches)
+        column = by_sizes(column, *sizes, width, "cosine", signs=signs)
     error = float(standard_error(column, width)[0])
     return float(estimated(column, width)[0]), error, width, sketched
 

@@ -17,6 +17,7 @@ from simindex.arrays import F32, F64, I64, U32, U64
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.arguments import as_ids, as_keys, check_one_kind
 from simindex.records.batch import Batch, Skipped
+from simindex.records.sketches import packed, size_codes
 from simindex.simhash import words
 from simindex.simhash.features import (
     COUNTED_CHARACTERS,
@@ -46,7 +47,8 @@ class Simhashes:
     """Fingerprints (n, b / 64) followed by sketches, in the same rows, sums W (n, b), and distinct
     features (n,) of some documents.
 
-    Features are counted exactly up to the recipe's `min_features`, or as far as was asked for.
+    Features are counted exactly up to the recipe's `min_features`, or as far as was asked for; all
+    of them with sketches.
     """
 
     bits: U64
@@ -259,7 +261,7 @@ def batched(
         weights=made.weights,
         recipe=recipe,
         features=np.minimum(features, counted) if counted else None,
-        sketch=np.ascontiguousarray(made.bits[:, words:]) if sketched else None,
+        sketches=packed(made.bits[:, words:], size_codes(features)) if sketched else None,
     )
     kept = features >= least
     if kept.all():

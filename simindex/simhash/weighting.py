@@ -25,7 +25,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from simindex.arrays import U32, U64
@@ -57,6 +57,11 @@ WEIGHTINGS: dict[str, Weighting] = {
     "balanced-tfidf": Weighting("balanced", True),  # tfidf, idf balanced for each document
     "given": Weighting("often", False),  # the caller's own, by Recipe.batch_features
 }
+
+
+def adds_equal_signs(recipe: Any) -> bool:
+    """Whether the sums of a recipe are those of one sign for each feature; not if it is None."""
+    return recipe is not None and recipe.weighting == "binary" and recipe.projection == "sign"
 
 COUNTINGS = ("once", "often", "sublinear", "balanced")
 """By the number the kernels know them by."""

@@ -105,7 +105,7 @@ def checked_document(
     else:
         batch = Batch(
             given.rows, weights=given.weights, recipe=given.recipe, skipped=given.skipped,
-            sketch=given.sketch, **named,
+            sketch=given.sketches, features=given.features, **named,
         ) if len(given) else given
     if len(batch) == 0 and len(batch.skipped) == 1:
         return None

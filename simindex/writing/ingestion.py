@@ -80,9 +80,9 @@ def inside(batch: Batch, question: Question, *, threads: int, limit_bytes: int) 
         raise TooManyMatches(
             error.what, remedy="give fewer rows at a time", **error.data
         ) from error
-    if similar is None or not similar.sketch_bits or batch.sketch is None:
+    if similar is None or not similar.sketch_bits or batch.sketches is None:
         return near
-    places, distance = kept_pairs(batch.sketch, near.row, near.earlier, similar.most)
+    places, distance = kept_pairs(batch.sketches, near.row, near.earlier, similar)
     kept = Near(near.row[places], near.earlier[places], distance)
     return _nearest(kept) if question.first else kept
 

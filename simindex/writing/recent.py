@@ -2,7 +2,7 @@
 
     fingerprints  (capacity, W)   r0 r1 r2 ... r(n-1) | free        in order of arrival
     weights       (capacity, b)   the same, where any row has them
-    sketches      (capacity, S)   the same, in an index with sketches
+    sketches      (capacity, R)   the same, records of R bytes, in an index with sketches
     ids, keys     lists of the same length
 
 A kernel puts the row of a text into the first free place (`places`), and `put` then counts it.
@@ -27,16 +27,17 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import F32, I64, U64, Bools
+from simindex.arrays import F32, I64, U8, U64, Bools
 from simindex.checks import is_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.planning.question import Question
 from simindex.query.answerer import Answerer
-from simindex.query.sketches import apart
+from simindex.query.sketches import distances
 from simindex.records.batch import Batch
 from simindex.records.matches import Match
 from simindex.records.similarity import estimated, standard_error
+from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe import Recipe
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
@@ -60,7 +61,7 @@ def nearest(
     """
     if not near.stops_early:
         found = answerer.search(
-            snapshot, document.rows, document.weights, near, sketches=document.sketch
+            snapshot, document.rows, document.weights, near, sketches=document.sketches
         )
         return next(iter(found), None)
     best, question = None, near
@@ -109,7 +110,7 @@ class Recent:
         """Time of `monotonic` at which the first of them is to be committed."""
         self._places: _native.Places | None = None
         self._rows: U64 = np.empty((0, options.words), np.uint64)
-        self._sketches: U64 = np.empty((0, options.sketch_words), np.uint64)
+        self._sketches: U8 = np.empty((0, record_bytes(options.sketch_words)), np.uint8)
         self._weights: F32 | None = None
         self._weighted: list[bool] = []
         self._ids: list[int] = []
@@ -133,8 +134,11 @@ class Recent:
             self._rows[: self.count], document.rows, near.h, False
         )
         similar = near.similar
-        if similar is not None and similar.sketch_bits and document.sketch is not None:
-            distance = apart(self._sketches[place], document.sketch)
+        if similar is not None and similar.sketch_bits and document.sketches is not None:
+            distance = distances(
+                self._sketches, place.astype(np.int64, copy=False), document.sketches,
+                np.zeros(len(place), np.int64), similar,
+            )
             kept = distance <= similar.most
             place, distance = place[kept], distance[kept]
         if not len(place):
@@ -150,9 +154,9 @@ class Recent:
             similarity_error=float(standard_error(*told)[0]),
         )
 
-    def named(self, names: Names) -> tuple[U64, U64, list[Any], U64, I64]:
+    def named(self, names: Names) -> tuple[U64, U64, list[Any], U8, I64]:
         """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), sketches
-        (n, S), and places of the names."""
+        (n, R), and places of the names."""
         places, rows = [], []
         for place, (id_, second) in enumerate(zip(names.id.tolist(), names.second.tolist(),
                                                   strict=True)):
@@ -175,8 +179,8 @@ class Recent:
         if count == len(self._rows):
             self._grow(max(LEAST_ROWS, 2 * count))
         self._rows[count] = document.rows[0]
-        if document.sketch is not None:
-            self._sketches[count] = document.sketch[0]
+        if document.sketches is not None:
+            self._sketches[count] = document.sketches[0]
         weighted = document.weights is not None and self._keeps_weights
         if document.weights is not None and weighted:
             self._room_for_weights()[count] = document.weights[0]
@@ -208,7 +212,7 @@ class Recent:
         return Batch.checked(
             self._rows[free].copy(), ids=None, keys=keys,
             weights=None if self._weights is None else self._weights[free].copy(), recipe=recipe,
-            sketch=self._sketches[free].copy() if self._sketches.shape[1] else None,
+            sketches=self._sketches[free].copy() if self._sketches.shape[1] else None,
         )
 
     def _room_for_weights(self) -> F32:
@@ -243,7 +247,7 @@ class Recent:
             weights = np.empty((capacity, self._weights.shape[1]), np.float32)
             weights[:count] = self._weights[:count]
             self._weights = weights
-        sketches = np.empty((capacity, self._sketches.shape[1]), np.uint64)
+        sketches = np.empty((capacity, self._sketches.shape[1]), np.uint8)
         sketches[:count] = self._sketches[:count]
         self._sketches = sketches
         rows = np.empty((capacity, self._rows.shape[1]), np.uint64)

@@ -30,10 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from simindex.arrays import I64, U32, U64, Bools
+from simindex.arrays import I64, U8, U32, U64, Bools
 from simindex.errors import InvalidBatch
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
+from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.records import Head, SealedHead
 from simindex.storage.segmentfiles import SegmentFiles, Written
@@ -64,7 +65,7 @@ class Rows:
     """Calls of `delete` that came before them since the last commit."""
     times: U32 | None = None
     """When they came; see `times`."""
-    sketches: U64 | None = None
+    sketches: U8 | None = None
     """Their further bits; see `sketches`."""
 
     def take(self, rows: I64) -> Rows:
@@ -319,7 +320,7 @@ class Waiting:
                 batch.rows[start:stop].copy(), ids[start:stop].copy(),
                 None if keys is None else keys.slice(start, stop), len(self._deletions),
                 None if times is None else times[start:stop],
-                None if batch.sketch is None else batch.sketch[start:stop].copy(),
+                None if batch.sketches is None else batch.sketches[start:stop].copy(),
             ))
             self.rows += stop - start
             self.added += stop - start
@@ -395,9 +396,9 @@ def _joined_times(parts: Sequence[Rows]) -> U32:
     return np.concatenate([np.empty(0, np.uint32), *times])
 
 
-def _joined_sketches(parts: Sequence[Rows], words: int) -> U64:
+def _joined_sketches(parts: Sequence[Rows], item: int) -> U8:
     sketches = [part.sketches for part in parts if part.sketches is not None]
-    return np.concatenate([np.empty((0, words), np.uint64), *sketches])
+    return np.concatenate([np.empty((0, item), np.uint8), *sketches])
 
 
 def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -> Table:
@@ -414,5 +415,8 @@ def sorted_rows(parts: Sequence[Rows], options: IndexOptions, *, horizon: int) -
         keys,
         horizon=horizon,
         times=_joined_times(parts) if options.times else None,
-        sketches=_joined_sketches(parts, options.sketch_words) if options.sketch_words else None,
+        sketches=(
+            _joined_sketches(parts, record_bytes(options.sketch_words)) if options.sketch_words
+            else None
+        ),
     )

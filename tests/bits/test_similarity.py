@@ -6,6 +6,8 @@ from math import acos, cos, pi
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simindex.bits.similarity import (
     candidate_radius,
@@ -55,3 +57,13 @@ def test_the_threshold_is_the_last_distance_whose_cosine_is_enough(bits: int) ->
 def test_the_cosine_of_sets_of_equal_size(shared: int, size: int) -> None:
     resemblance = shared / (2 * size - shared)
     assert cosine_of_jaccard(resemblance) == pytest.approx(shared / size)
+
+
+@given(st.integers(1, 2000), st.integers(1, 2000), st.floats(0, 1))
+def test_the_cosine_of_sets_is_least_where_they_are_of_equal_size(
+    m: int, n: int, part: float
+) -> None:
+    """So the radius of the law for these loses no pair of the resemblance."""
+    shared = part * min(m, n)
+    resemblance = shared / (m + n - shared)
+    assert shared / (m * n) ** 0.5 >= cosine_of_jaccard(resemblance) - 1e-12

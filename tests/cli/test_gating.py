@@ -10,6 +10,7 @@ import pytest
 from simindex import GateLimits, Matches, QueryStats
 from simindex.cli import gating
 from simindex.cli.gating import GateTally
+from simindex.records.sketches import packed
 from simindex.reporting.gated import Place
 
 PLACES = [Place(f"d{n}", "a.jsonl", n + 1) for n in range(5)]
@@ -68,7 +69,7 @@ def test_equal_rows_are_one_question(words: int, sketched: bool) -> None:
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 2, (200, words), dtype=np.uint64)
     sketch = rng.integers(0, 3, (200, 2), dtype=np.uint64) if sketched else None
-    first, question = gating.distinct(rows, sketch)
+    first, question = gating.distinct(rows, None if sketch is None else packed(sketch, None))
     whole = [tuple(row) for row in np.concatenate(
         [rows] if sketch is None else [rows, sketch], axis=1
     ).tolist()]

@@ -23,13 +23,14 @@ SKETCHES = np.array(
     [[0, 0], [0b111, 0], [(1 << 50) - 1, 0], [0, 0], [0, 1], [0, 3]], np.uint64
 )
 """Rows 0, 1, 2, 3 and 4 are near each other; the sketch of row 2 is far from all others."""
+SIZES = [64, 64, 64, 64, 64, 0]
 
 
 @pytest.fixture
 def sketched(tmp_path: Path) -> Path:
     options = IndexOptions(keys="str", sketch_bits=128)
     with simindex.open(tmp_path / "a.sim", "n", options=options) as index:
-        index.append(Batch(ROWS, keys=list("abcdef"), sketch=SKETCHES))
+        index.append(Batch(ROWS, keys=list("abcdef"), sketch=SKETCHES, features=SIZES))
     return Path("a.sim")
 
 
@@ -117,10 +118,11 @@ def test_exported_sketches_come_back(run: Run, sketched: Path, suffix: str) -> N
     run("build", "b.sim", f"rows.{suffix}")
     assert run("export", "b.sim").stdout == run("export", sketched).stdout
     line = json.loads(run("export", "b.sim").stdout.splitlines()[0])
-    assert line == {"key": "a", "fingerprint": "0" * 16, "sketch": "0" * 32}
+    assert line == {"key": "a", "fingerprint": "0" * 16, "sketch": "0" * 32, "size": 64}
     with simindex.open("b.sim") as index:
         assert index.options.sketch_bits == 128
         assert index.stats().sketch_bits == 128
+        assert [batch.sizes.tolist() for batch in (index.get("b"), index.get("f"))] == [[64], [0]]
     assert "128 bits, which decide with --similarity" in run("stats", "b.sim").stdout
     # The same rows again: they replace themselves.
     run("build", "b.sim", f"rows.{suffix}", "--append")
@@ -134,6 +136,8 @@ def test_rows_of_other_sketches_are_bad_records(run: Run, sketched: Path) -> Non
     done = run("build", sketched, "plain.jsonl", "--append", code=4)
     assert "plain.jsonl:1: no sketch, and a sketch of 128 bits is needed" in done.stderr
     for sketch, wrong in (
+        ('"' + "0" * 32 + '", "size": "3 kB"', "field 'size' is '3 kB', no number of features"),
+        ('"' + "0" * 32 + '", "size": -1', "field 'size' is -1"),
         ('"ab"', "'ab' is not a sketch"), ("7", "field 'sketch' is a value of type int"),
         ('"' + "0" * 16 + '"', "a sketch of 64 bits, and a sketch of 128 bits is needed"),
     ):
@@ -172,3 +176,62 @@ def test_texts_get_sketches_by_an_option(run: Run, tmp_path: Path) -> None:
     told = run("explain", "t.sim", "--text", text, "--similarity", "0.9").stdout
     assert "documents within 14 bits" in told
     assert "of 128 bits of sketch" in told
+
+
+def parts(path: Path) -> None:
+    """A text of 600 words, the first half of it, and one of them again, as another document."""
+    words = [f"w{number}" for number in range(600)]
+    texts = {"whole": words, "half": words[:300], "again": words[::-1]}
+    path.write_text("".join(
+        json.dumps({"id": name, "text": " ".join(some)}) + "\n" for name, some in texts.items()
+    ))
+
+
+BINARY = ("--weighting", "binary", "--ngram", 1, "--sketch-bits", 1024)
+ASKED = ("--similarity", "0.53", "--measure", "jaccard")
+
+
+@pytest.mark.parametrize(
+    "ways", [(), ("--buffer", 2), ("--keep", "longest"), ("--index", "kept.sim")]
+)
+def test_dedup_goes_by_the_sizes_of_sets(run: Run, tmp_path: Path, ways: Any) -> None:
+    """Half of a set is estimated at 0.55 by the law for sets of equal size, and resembles it by
+    0.5."""
+    parts(tmp_path / "a.jsonl")
+    run("dedup", "a.jsonl", *BINARY, *ASKED, *ways, "--audit", "r.jsonl")
+    lost = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    assert [{one["dropped"], one["lost_to"]} for one in lost] == [{"whole", "again"}]
+
+
+@pytest.mark.parametrize("keep", [(), ("--keep", "longest")])
+def test_dedup_goes_by_the_sizes_of_stored_sets(run: Run, tmp_path: Path, keep: Any) -> None:
+    parts(tmp_path / "a.jsonl")
+    for name, lines in zip("xyz", (tmp_path / "a.jsonl").read_text().splitlines(), strict=True):
+        Path(f"{name}.jsonl").write_text(lines + "\n")
+        run("dedup", f"{name}.jsonl", "--index", "kept.sim", *BINARY, *ASKED, *keep,
+            "--audit", f"{name}.audit")
+    assert [len(Path(f"{name}.audit").read_text().splitlines()) for name in "xyz"] == [0, 0, 1]
+
+
+def test_commands_go_by_the_sizes_of_sets(run: Run, tmp_path: Path) -> None:
+    """Through what is built, exported, merged and appended."""
+    parts(tmp_path / "a.jsonl")
+    run("build", "a.sim", "a.jsonl", *BINARY)
+    run("export", "a.sim", "-o", "rows.jsonl")
+    run("build", "b.sim", "rows.jsonl")
+    Path("none.jsonl").write_text("".join(
+        json.dumps({name: value for name, value in json.loads(line).items() if name != "size"})
+        + "\n" for line in Path("rows.jsonl").read_text().splitlines()
+    ))
+    run("build", "none.sim", "none.jsonl")
+    Path("more.jsonl").write_text('{"id": "other", "text": "something else that is short"}\n')
+    run("build", "more.sim", "more.jsonl", *BINARY)
+    run("merge", "a.sim", "more.sim", "-o", "c.sim")
+    for path, found in (("a.sim", 1), ("b.sim", 1), ("c.sim", 1), ("none.sim", 3)):
+        done = run("pairs", path, *ASKED, "--recall", "0.9999", "--json")
+        assert len(done.stdout.splitlines()) == found, path
+    done = run("query", "a.sim", "a.jsonl", *ASKED, "--recall", "0.9999", "--json")
+    assert len(done.stdout.splitlines()) == 2 * 2 + 1
+    done = run("clusters", "a.sim", *ASKED, "--recall", "0.9999", "--json")
+    sizes = {one["key"]: one["size"] for one in map(json.loads, done.stdout.splitlines())}
+    assert sizes == {"whole": 2, "again": 2, "half": 1}

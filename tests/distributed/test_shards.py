@@ -219,9 +219,9 @@ def test_a_collection_without_rows(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shards", SHARDS)
-@pytest.mark.parametrize("width", [0, 4])
+@pytest.mark.parametrize(("width", "measure"), [(0, "cosine"), (4, "cosine"), (4, "jaccard")])
 def test_a_similarity_is_answered_as_by_one_index(
-    tmp_path: Path, shards: int, width: int
+    tmp_path: Path, shards: int, width: int, measure: str
 ) -> None:
     """With sketches and without; by ranges of ones too, which a radius of 12 hardly divides."""
     batch = sketched(21, 240, width or 4)
@@ -231,19 +231,19 @@ def test_a_similarity_is_answered_as_by_one_index(
     made = Shards.build(
         tmp_path / "s", batch, shards, by=BY[shards % 3], options=options
     )
-    near = {"similarity": 0.9, "recall": 0.8}
+    near = {"similarity": 0.9 if measure == "cosine" else 0.8, "recall": 0.8, "measure": measure}
     with local_index(tmp_path / "one", batch) as one:
         expected = similar_answers(one, batch, near)
         assert len(expected["pairs"]["a"][2]) > 8 * 40
         assert similar_answers(made, batch, near) == expected
         similar = one.clusters(**near).similarity_bits
         chosen = planning_similar(
-            0.9, h=None, recall=0.8, bits=64, sketch_bits=64 * width
+            **near, h=None, bits=64, sketch_bits=64 * width
         )
     assert similar == (64 * width or 64)
     losses = greedy(
         batch.rows, np.arange(len(batch)), np.zeros(len(batch), np.bool_),
-        Nearness(chosen.h, similar=chosen), batch.sketch if width else None,
+        Nearness(chosen.h, similar=chosen), batch.sketches if width else None,
     )
     lost = np.flatnonzero(losses.winner >= 0)
     found = made.losers(**near)

@@ -140,6 +140,11 @@ def sketch_of(words: list[tuple[int, ...]]) -> np.ndarray[Any, np.dtype[np.uint6
     return np.array([[row[0] ^ place for place in (1, 2, 3)] for row in words], np.uint64)
 
 
+def sizes_of(words: list[tuple[int, ...]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Numbers of features that say whose they are: powers of two, which a byte has exactly."""
+    return np.array([1 << row[0] % 31 for row in words], np.int64)
+
+
 def sketched(path: Path) -> Rows:
     """Sketches of 192 bits, in a segment and in a pending run; keys that are str."""
     keys = [f"http://example.org/{number}" for number in range(39)]
@@ -148,7 +153,8 @@ def sketched(path: Path) -> Rows:
     with simindex.open(path, "n", options=small(keys="str", sketch_bits=192)) as index:
         for part in (slice(0, 30), slice(30, 39)):
             index.append(Batch(
-                np.array(words[part], np.uint64), keys=keys[part], sketch=sketch_of(words[part])
+                np.array(words[part], np.uint64), keys=keys[part], sketch=sketch_of(words[part]),
+                features=sizes_of(words[part]),
             ))
             index.commit()
     return rows
@@ -224,6 +230,8 @@ def judge(path: Path, answers: Path, mode: Any = "r") -> int:
             for part in index.rows(chunk_rows=5):
                 given = sketch_of([tuple(words) for words in part.rows.tolist()])
                 assert np.array_equal(part.sketch, given)
+                sizes = sizes_of([tuple(words) for words in part.rows.tolist()])
+                assert np.array_equal(part.sizes, sizes)
         assert len(index) == len(rows)
         queries = np.array(known["queries"], np.uint64)
         methods = ["auto", "psm", "scan"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex import IndexOptions, Recipe
+from simindex import Batch, IndexOptions, Recipe, find_all
 from simindex.errors import InvalidOption
 
 RECIPE = Recipe(weighting="binary", ngram=1, sketch_bits=2048)
@@ -113,20 +113,62 @@ def test_what_is_no_resemblance_is_refused(index_path: Path) -> None:
             assert "binary" in caught.value.remedy
 
 
-def test_sets_of_other_sizes_are_kept_more_than_asked(
+def test_sets_of_other_sizes_have_their_resemblance(
     index_path: Path, rng: np.random.Generator
 ) -> None:
-    """The limit of the law: half of a set resembles it by 0.5, and is estimated at 0.55."""
+    """Half of a set resembles it by 0.5; by the law for sets of equal size that would be 0.55."""
+    made = []
+    for pair in range(60):
+        words = [f"w{pair}x{number}" for number in range(600)]
+        rng.shuffle(words)
+        made.append((" ".join(words), " ".join(words[:300])))
+    filled(index_path, [one for one, _ in made])
+    asked = {"similarity": 0.4, "measure": "jaccard", "recall": 0.9999}
+    batch = RECIPE.batch([other for _, other in made])
+    with simindex.open(index_path) as index:
+        found = index.query(batch, **asked)
+        assert (found.query == found.id).all()
+        assert len(found) == 60
+        assert found.similarity is not None
+        assert abs(float(np.mean(found.similarity)) - 0.5) < 0.01
+        bare = Batch(batch.rows, weights=batch.weights, sketch=batch.sketch)
+        law = index.query(bare, **asked)
+        assert law.similarity is not None
+        assert abs(float(np.mean(law.similarity)) - np.sqrt(0.5) / (2 - np.sqrt(0.5))) < 0.01
+        kept = index.query(batch, similarity=0.53, measure="jaccard", recall=0.9999)
+        assert len(kept) < 15 < 45 < len(index.query(
+            bare, similarity=0.53, measure="jaccard", recall=0.9999
+        ))
+
+
+def test_every_call_compares_by_sizes(index_path: Path, rng: np.random.Generator) -> None:
+    """A part of a set, which only the sizes keep away."""
     words = [f"w{number}" for number in range(600)]
     rng.shuffle(words)
-    filled(index_path, [" ".join(words)])
-    with simindex.open(index_path) as index:
-        (match,) = index.query(
-            [" ".join(words[:300])], similarity=0.4, measure="jaccard", recall=0.9999
-        )
-        assert match.similarity is not None
-        assert match.similarity_error is not None
-        cosine = np.sqrt(0.5)
-        expected = cosine / (2 - cosine)
-        assert abs(match.similarity - expected) < 3 * match.similarity_error
-        assert expected > 0.54
+    both = [" ".join(words), " ".join(words[:300])]
+    batch = RECIPE.batch(both, ids=[1, 2])
+    bare = Batch(batch.rows, ids=[3, 4], sketch=batch.sketch)
+    asked: dict[str, Any] = {"similarity": 0.53, "measure": "jaccard", "recall": 0.9999}
+    with simindex.open(index_path, "n", options=IndexOptions(recipe=RECIPE)) as index:
+        index.append(batch)
+        index.commit()
+        index.compact(full=True)
+        assert [len(part) for part in index.pairs(**asked) if len(part)] == []
+        assert index.clusters(**asked).clusters == 0
+        assert len(find_all(batch, **asked)) == 0
+        assert [match.id for match in index.query(both[1], **asked)] == [2]
+        assert index.delete(ids=[1]) == 1
+        assert index.seen_or_add(both[0], 5, commit_s=None, **asked) is None
+        one = index.seen_or_add(" ".join(words[300:]), 6, commit_s=None, **asked)
+        assert one is None
+        inside = index.ingest(RECIPE.batch([" ".join(words), " ".join(words[100:400])],
+                                           ids=[7, 8]), **asked)
+        assert {(query, id_) for query, id_ in zip(inside.query.tolist(), inside.id.tolist(),
+                                                   strict=True)} == {(0, 5)}
+    with simindex.open(index_path, "n", options=IndexOptions(recipe=RECIPE),
+                       overwrite=True) as index:
+        index.append(bare)
+        index.commit()
+        assert sum(map(len, index.pairs(**asked))) == 1
+        assert index.clusters(**asked).clusters == 1
+        assert len(find_all(Batch(bare.rows, sketch=bare.sketch), **asked)) == 1

@@ -13,6 +13,7 @@ from simindex._kernels import _native
 from simindex.bits.design import BlockDesign
 from simindex.methods import bphs
 from simindex.methods.psm import exhaustive_masks
+from simindex.records.sketches import record_bytes
 from simindex.simhash.reader import kernel_of_arrivals
 from simindex.storage.tables.permuted import permuted_rows
 from simindex.storage.tables.sortedrows import SortedRows
@@ -59,7 +60,7 @@ def test_a_text_is_near_if_any_row_is_within_h(way: str, recipe: Recipe) -> None
     words, sketch_words = recipe.bits // 64, recipe.sketch_bits // 64
     table = table_near(batch.rows[::3])
     rows = np.zeros((len(TEXTS), words), np.uint64)
-    sketches = np.zeros((len(TEXTS), sketch_words), np.uint64)
+    sketches = np.zeros((len(TEXTS), record_bytes(sketch_words)), np.uint8)
     weights = np.zeros((len(TEXTS), recipe.bits), np.float32)
     ways = passages(way, table, words)
     for places in (_native.Places(rows, sketches), _native.Places(rows, sketches, weights)):
@@ -72,7 +73,7 @@ def test_a_text_is_near_if_any_row_is_within_h(way: str, recipe: Recipe) -> None
             assert told == int(near)
             assert np.array_equal(rows[count], batch.rows[number])
             if sketch_words:
-                assert np.array_equal(sketches[count], batch.sketch[number])
+                assert np.array_equal(sketches[count], batch.sketches[number])
             count += not near
         assert 10 < count < len(TEXTS) - 5
     assert np.array_equal(weights[count - 1], batch.weights[len(TEXTS) - 1]) or near
@@ -81,7 +82,7 @@ def test_a_text_is_near_if_any_row_is_within_h(way: str, recipe: Recipe) -> None
 def test_texts_without_a_fingerprint_are_told_apart() -> None:
     kernel = kernel_of_arrivals(Recipe(min_features=4))
     assert kernel is not None
-    places = _native.Places(np.zeros((2, 1), np.uint64), np.empty((2, 0), np.uint64))
+    places = _native.Places(np.zeros((2, 1), np.uint64), np.empty((2, 0), np.uint8))
     none = _native.Passages(1, 3)
     for text, told in (("", 2), ("one word", 2), (b"\xff one two three", 3),
                        ("one two three four five", 0), ("🙂 wörter und noch mehr davon", 0)):
@@ -91,10 +92,10 @@ def test_texts_without_a_fingerprint_are_told_apart() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     kernel = kernel_of_arrivals(Recipe())
     assert kernel is not None
-    rows, sketches = np.zeros((2, 1), np.uint64), np.empty((2, 0), np.uint64)
+    rows, sketches = np.zeros((2, 1), np.uint64), np.empty((2, 0), np.uint8)
     places, none = _native.Places(rows, sketches), _native.Passages(1, 3)
     wide = _native.Places(np.zeros((2, 2), np.uint64), sketches)
-    sketched = _native.Places(rows, np.zeros((2, 1), np.uint64))
+    sketched = _native.Places(rows, np.zeros((2, 9), np.uint8))
     for wrong in ((places, 2, none), (wide, 0, none), (sketched, 0, none),
                   (places, 0, _native.Passages(2, 3))):
         with pytest.raises(ValueError):
@@ -105,8 +106,9 @@ def test_what_does_not_fit_is_refused() -> None:
         kernel.arrive(5, places, 0, none)  # type: ignore[arg-type]
     frozen = rows.copy()
     frozen.setflags(write=False)
-    for columns in ((frozen, sketches), (rows, np.empty((3, 0), np.uint64)),
-                    (rows, sketches, np.zeros((2, 32), np.float32))):
+    for columns in ((frozen, sketches), (rows, np.empty((3, 0), np.uint8)),
+                    (rows, sketches, np.zeros((2, 32), np.float32)),
+                    (rows, np.zeros((2, 8), np.uint8))):
         with pytest.raises((ValueError, TypeError)):
             _native.Places(*columns)
     for wrong_passages in ((0, 3), (1, -1)):
@@ -124,7 +126,7 @@ def test_a_place_is_written_and_no_other(wide: bool) -> None:
     words = recipe.bits // 64
     rows = np.full((5, words), 7, np.uint64)
     weights = np.full((5, recipe.bits), 7, np.float32)
-    places = _native.Places(rows, np.empty((5, 0), np.uint64), weights)
+    places = _native.Places(rows, np.empty((5, 0), np.uint8), weights)
     kernel.arrive("a text of some words", places, 2, _native.Passages(words, 0))
     others = [0, 1, 3, 4]
     assert (rows[others] == 7).all() and (weights[others] == 7).all()

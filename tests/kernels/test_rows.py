@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from simindex._kernels import _native
+from simindex._kernels import LEVELS, _native
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -282,3 +282,27 @@ def test_arrays_that_cannot_be_written_are_read() -> None:
 def test_keys_of_another_dtype_are_refused_not_converted(dtype: type) -> None:
     with pytest.raises(TypeError):
         _native.sort_rows(np.zeros(3, dtype))
+
+
+@pytest.mark.parametrize("level", range(len(LEVELS)))
+@pytest.mark.parametrize("words", [1, 2, 8, 9, 64])
+def test_records_of_sketches_are_compared_without_their_sizes(level: int, words: int) -> None:
+    """Pairs of any rows, some often, at any alignment; sizes differ all the time."""
+    rng = np.random.default_rng(words)
+    some, others = (rng.integers(0, 256, (n, 8 * words + 1), dtype=np.uint8) for n in (37, 20))
+    one, other = rng.integers(0, 37, 500), rng.integers(0, 20, 500)
+    expected = np.bitwise_count(some[one, :-1] ^ others[other, :-1]).sum(axis=1)
+    found = _native.record_distances(some, one, others, other, level)
+    assert found.tolist() == expected.tolist()
+    assert len(_native.record_distances(some, one[:0], others, other[:0], level)) == 0
+
+
+def test_records_that_do_not_fit_are_refused() -> None:
+    records, rows = np.zeros((3, 9), np.uint8), np.zeros(2, np.int64)
+    for wrong in (
+        (records, rows + 3, records, rows), (records, rows, records, rows - 1),
+        (records, rows, records, rows[:1]), (records, rows, np.zeros((3, 17), np.uint8), rows),
+        (np.zeros((3, 8), np.uint8), rows, np.zeros((3, 8), np.uint8), rows),
+    ):
+        with pytest.raises(ValueError, match=r"record|row|length"):
+            _native.record_distances(*wrong)

@@ -18,6 +18,7 @@ from simindex.pairs.permutations import Order, Orders, chosen, orders_of
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.tiles import Room
 from simindex.planning.similarity import Similar, similar
+from simindex.records.sketches import packed
 from simindex.storage.tables.table import sort_table
 
 ASKED = similar(0.9, h=None, recall=1.0, bits=64, sketch_bits=512)
@@ -83,7 +84,8 @@ def test_candidates_agree_on_a_block_in_one_order(
     rows[50:60] = rows[50]  # of one fingerprint, with other sketches
     ids = rng.permutation(len(rows)).astype(np.uint64)
     tables = [
-        sort_table("part", rows[some], ids[some], None, horizon=0, sketches=sketch[some])
+        sort_table("part", rows[some], ids[some], None, horizon=0,
+                   sketches=packed(sketch[some], None))
         for some in np.array_split(np.arange(len(rows)), parts)
     ]
     stored = StoredRows(tables, None, words=1, numbered=True)

@@ -16,12 +16,14 @@ from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketches import PairSketches
 from simindex.pairs.tiles import Room
 from simindex.planning.similarity import similar
+from simindex.records.sketches import packed, words_of
 from simindex.storage.tables.table import sort_table
 
 
 def stored_rows(rows: Any, sketch: Any, ids: Any, cuts: Any, *, with_ids: bool) -> StoredRows:
     tables = [
-        sort_table("part", rows[some], ids[some], None, horizon=0, sketches=sketch[some])
+        sort_table("part", rows[some], ids[some], None, horizon=0,
+                   sketches=packed(sketch[some], None))
         for some in np.split(np.arange(len(rows)), cuts)
     ]
     return StoredRows(tables, None, words=1, ids=with_ids, numbered=True)
@@ -30,7 +32,7 @@ def stored_rows(rows: Any, sketch: Any, ids: Any, cuts: Any, *, with_ids: bool) 
 def taken(stored: StoredRows) -> Any:
     """Fingerprint, sketch and id by number."""
     return np.concatenate([
-        np.column_stack([table.fingerprints, table.sketches, table.ids])
+        np.column_stack([table.fingerprints, words_of(table.sketches), table.ids])
         for table in stored.tables
     ])
 
@@ -58,7 +60,7 @@ def test_every_repeat_is_linked_to_the_first(
         (first[row[:3].tobytes()], number) for number, row in enumerate(column)
         if first[row[:3].tobytes()] != number
     )
-    sketches = PairSketches(stored, bits=128, most=0)
+    sketches = PairSketches(stored, similar(1.0, h=None, recall=1.0, bits=64, sketch_bits=128))
     repeats = Repeats(stored, sketches, Room(room, 7))
     links = []
     for found in repeats:

@@ -15,7 +15,8 @@ from simindex.bits.similarity import candidate_radius, threshold
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketches import PairSketches
-from simindex.query.sketches import COMPARED_WORDS
+from simindex.planning.similarity import similar
+from simindex.records.sketches import packed, words_of
 from simindex.storage.tables.table import sort_table
 
 ROWS, WORDS, H, MOST = 1500, 4, candidate_radius(0.9, 0.85, 64), threshold(0.9, 256)
@@ -207,21 +208,28 @@ def test_a_damaged_sketch_is_an_error(
             list(index.pairs(similarity=0.9, collapse_equal=call == "collapsed"))
 
 
-def test_sketches_are_read_in_portions(rng: np.random.Generator) -> None:
+def test_sketches_are_read_in_portions(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More pairs than a portion has, in any order, some of one row with itself."""
     sketch = rng.integers(0, 1 << 64, (300, 2), dtype=np.uint64)
     tables = [
         sort_table(
             "part", some[:, :1].copy(), np.arange(len(some), dtype=np.uint64), None, horizon=0,
-            sketches=some,
+            sketches=packed(some, None),
         )
         for some in np.split(sketch, [100, 100, 250])
     ]
     stored = StoredRows(tables, None, words=1, numbered=True)
-    numbered = np.concatenate([np.asarray(table.sketches) for table in tables if len(table)])
-    pairs = COMPARED_WORDS // 2 + 1000
+    numbered = np.concatenate([
+        words_of(table.sketches) for table in tables if table.sketches is not None and len(table)
+    ])
+    pairs = 3000
+    monkeypatch.setattr("simindex.pairs.sketches.COMPARED_BYTES", 17 * 1000)
     a, b = rng.integers(0, 300, (2, pairs), dtype=np.uint64)
-    sketches = PairSketches(stored, bits=128, most=60)
+    sketches = PairSketches(
+        stored, similar(0.9, h=None, recall=1.0, bits=64, sketch_bits=128)
+    )
     expected = np.bitwise_count(numbered[a] ^ numbered[b]).sum(axis=1)
     assert (sketches.distance(a, b) == expected).all()
     assert sketches.distance(a[:0], b[:0]).tolist() == []

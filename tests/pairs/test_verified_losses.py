@@ -18,6 +18,7 @@ from simindex.pairs.verified_losses import Candidates, verified_losses
 from simindex.pairs.verifying import Verifier
 from simindex.planning.doubt import Doubt
 from simindex.planning.similarity import Similar
+from simindex.records.sketches import packed
 
 CERTAIN, KEPT, MOST, RADIUS = 2, 4, 6, 5
 ASKED = Similar(0.9, RADIUS, 1.0, 64, 64, KEPT)
@@ -116,7 +117,7 @@ def test_losses_are_those_of_a_plain_loop(
         for place in (module, verifying):
             patched.setattr(place, "MOST_COMPARED", most_compared)
         found = verified_losses(
-            columns[:, :1].copy(), columns[:, 1:].copy() if sketched else None,
+            columns[:, :1].copy(), packed(columns[:, 1:], None) if sketched else None,
             np.array(order, np.int64), near, candidates_of(rows, stored, by), verifier,
             lambda row: (str(row),), lambda key: (str(key),),
         )

@@ -68,7 +68,8 @@ def test_of_several_texts_the_nearest_count_and_equal_ones_reach_every_similarit
 
 def test_jaccard_is_that_of_the_sets_of_features() -> None:
     resemblance = similar(
-        0.5, h=None, recall=1.0, bits=64, sketch_bits=512, measure="jaccard", weighting="binary"
+        0.5, h=None, recall=1.0, bits=64, sketch_bits=512, measure="jaccard",
+        recipe=Recipe(weighting="binary"),
     )
     verifier = Verifier(doubt_of(resemblance), Recipe(ngram=1, weighting="binary"))
     found = nearest(verifier, (1, "near"))

@@ -52,3 +52,11 @@ def test_the_question_has_the_same_candidates_and_keeps_all_that_may_be_near(
     assert (wide.h, wide.most) == (first.h, found.most)
     assert wide.recall >= first.recall
     assert found.wide.most == found.most
+
+
+def test_the_question_of_a_resemblance_goes_by_sizes() -> None:
+    first = asked(0.8, 512, "jaccard")
+    found = doubt_of(first)
+    wide = similar(**found.question, h=None, bits=64, sketch_bits=512)
+    assert wide.measure == "jaccard"
+    assert (wide.h, wide.most) == (first.h, found.most)

@@ -26,7 +26,7 @@ def test_rows_within_h_are_met_by_any_method(index_path: Path, method: str) -> N
     apart = np.arange(len(TEXTS)) % (H + 3)
     rng = np.random.default_rng(1)
     rows = oracle.flip(rng, recipe.batch(TEXTS).rows, apart)
-    places = _native.Places(np.zeros((1, 1), np.uint64), np.empty((1, 0), np.uint64))
+    places = _native.Places(np.zeros((1, 1), np.uint64), np.empty((1, 0), np.uint8))
     with simindex.open(
         index_path, "n", options=IndexOptions(batch_rows=1024, min_merge=0)
     ) as index:

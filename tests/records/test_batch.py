@@ -27,5 +27,5 @@ def test_a_batch_without_weights_is_otherwise_the_same() -> None:
     batch = Recipe(sketch_bits=128).batch(["one two three", "four five"], keys=["a", "b"])
     bare = batch.without_weights()
     assert batch.weights is not None and bare.weights is None
-    for name in ("rows", "keys", "recipe", "sketch"):
+    for name in ("rows", "keys", "recipe", "sketches"):
         assert getattr(bare, name) is getattr(batch, name)

@@ -530,8 +530,10 @@ def test_few_features_bias_estimates_as_counted() -> None:
 
     differ = 126 / 512 / 2
     bias = np.cos(np.pi * differ) - 0.9
-    by_sign = errors(10, "equal", "sign", 512, 1000, 3)
+    by_sign = errors(10, "no sizes", "sign", 512, 1000, 3)
     assert abs(by_sign.bias - bias) < 0.002 and 0.93 < by_sign.spread < 1.07
     assert by_sign.within < 0.7
+    by_sizes = errors(10, "equal", "sign", 512, 1000, 3)
+    assert abs(by_sizes.bias) < 0.007 and by_sizes.within > 0.95
     normal = errors(10, "by idf", "gaussian", 512, 1000, 3)
     assert abs(normal.bias) < 0.003 and normal.within > 0.92

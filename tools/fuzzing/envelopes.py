@@ -60,7 +60,9 @@ def example(bits: int, keys: bool, sketch_words: int = 0) -> Path:
             rows = rng.integers(0, 1 << 64, (30, bits // 64), dtype=np.uint64)
             rows[10:20] = rows[:10] ^ np.uint64(1 << 7)
             names = [f"key {start + i}" for i in range(30)] if keys else None
-            index.append(Batch(rows, keys=names, sketch=_sketch(rows, sketch_words)))
+            index.append(Batch(
+                rows, keys=names, sketch=_sketch(rows, sketch_words), features=np.arange(30)
+            ))
             index.commit()
         last: dict[str, Any] = {"keys": ["a", "b"]} if keys else {}
         index.append(Batch(

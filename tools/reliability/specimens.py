@@ -24,6 +24,7 @@ from simindex import Batch, IndexOptions
 from simindex.storage.tables import times
 
 U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
 
 Judgement = tuple[str, Callable[[], bool]]
 
@@ -96,15 +97,23 @@ def sketch_of(words: U64, sketch_bits: int) -> U64 | None:
     return mixed
 
 
+def sizes_of(words: U64, sketch_bits: int) -> I64 | None:
+    """A number of features that says whose it is, a power of two, which a byte has exactly."""
+    return np.int64(1) << (words[:, 0] % np.uint64(21)).astype(np.int64) if sketch_bits else None
+
+
 def batch(rng: np.random.Generator, rows: Rows, keyed: bool, sketch_bits: int) -> Batch:
     weights = np.abs(rng.standard_normal((len(rows.words), rows.words.shape[1] * 64)))
     bits = np.unpackbits(rows.words.astype(">u8").view(np.uint8), axis=1).astype(np.float32)
     signed = (weights * (2 * bits - 1)).astype(np.float32)
-    sketch = sketch_of(rows.words, sketch_bits)
+    further: dict[str, Any] = {
+        "sketch": sketch_of(rows.words, sketch_bits),
+        "features": sizes_of(rows.words, sketch_bits),
+    }
     if keyed:
-        return Batch(rows.words, weights=signed, keys=rows.names, sketch=sketch)
+        return Batch(rows.words, weights=signed, keys=rows.names, **further)
     ids = np.array(rows.names, np.uint64)
-    return Batch(rows.words, weights=signed, ids=ids, sketch=sketch)
+    return Batch(rows.words, weights=signed, ids=ids, **further)
 
 
 def _near(rng: np.random.Generator, words: U64, flips: int) -> U64:
@@ -294,7 +303,8 @@ def judgements(
             words = batch.fingerprints.reshape(len(batch), -1)
             got.update((row.tobytes(), name) for row, name in zip(words, names, strict=True))
             sketches: list[Any] = [batch.sketch, sketch_of(words, index.options.sketch_bits)]
-            if not np.array_equal(*sketches):
+            sizes: list[Any] = [batch.sizes, sizes_of(words, index.options.sketch_bits)]
+            if not (np.array_equal(*sketches) and np.array_equal(*sizes)):
                 return False
         return got == rows.counted
 

@@ -26,8 +26,9 @@ from simindex import Batch, IndexOptions
 from simindex.errors import IndexNotFound
 
 U64 = NDArray[np.uint64]
+I64 = NDArray[np.int64]
 
-ROW = np.dtype([("id", "<u8"), ("fingerprint", "<u8"), ("sketch", "<u8")])
+ROW = np.dtype([("id", "<u8"), ("fingerprint", "<u8"), ("sketch", "<u8"), ("size", "<i8")])
 Rows = NDArray[Any]
 """ROW (n,), sorted: rows of an index, equal ones as often as they are stored."""
 
@@ -64,7 +65,7 @@ class Step:
         return Batch(
             self.rows["fingerprint"].copy(), ids=self.rows["id"].copy(),
             weights=np.ones((len(self.rows), 64), np.float32),
-            sketch=self.rows["sketch"].reshape(-1, 1),
+            sketch=self.rows["sketch"].reshape(-1, 1), features=self.rows["size"],
         )
 
     def calls(self, index: simindex.Index) -> list[Callable[[], Any]]:
@@ -125,17 +126,23 @@ class Story:
             self._steps.append(step)
 
 
-def rows_of(ids: Any, fingerprints: Any, sketches: Any = None) -> Rows:
-    """Rows of columns, in their order; by default with the sketches that are theirs."""
+def rows_of(ids: Any, fingerprints: Any, sketches: Any = None, sizes: Any = None) -> Rows:
+    """Rows of columns, in their order; by default with the sketches and sizes that are theirs."""
     rows = np.empty(len(ids), ROW)
     rows["id"], rows["fingerprint"] = ids, fingerprints
     rows["sketch"] = sketch_of(rows["fingerprint"]) if sketches is None else sketches
+    rows["size"] = size_of(rows["fingerprint"]) if sizes is None else sizes
     return rows
 
 
 def sketch_of(fingerprints: U64) -> U64:
     """The sketches of fingerprints, which are as far from each other as these are."""
     return ~fingerprints
+
+
+def size_of(fingerprints: U64) -> I64:
+    """How many features the documents have: powers of two, which a byte has exactly."""
+    return np.int64(1) << (fingerprints % np.uint64(21)).astype(np.int64)
 
 
 def step(
@@ -191,7 +198,11 @@ def opened(path: Path) -> simindex.Index:
 def rows_in(index: simindex.Index) -> Rows:
     """All live rows of an index, sorted."""
     parts = [
-        rows_of(batch.ids, batch.fingerprints, _one_column(batch.sketch)) for batch in index.rows()
+        rows_of(
+            batch.ids, batch.fingerprints, _one_column(batch.sketch),
+            0 if batch.sizes is None else batch.sizes,
+        )
+        for batch in index.rows()
     ]
     return np.sort(np.concatenate([np.empty(0, ROW), *parts]))
 

@@ -338,7 +338,7 @@ def _nearness(
         return Nearness(recipe.h if h is None else h, recall)
     found = similar(
         similarity, h=h, recall=recall, bits=recipe.bits,
-        sketch_bits=place.index.options.sketch_bits, measure=measure, weighting=recipe.weighting,
+        sketch_bits=place.index.options.sketch_bits, measure=measure, recipe=recipe,
         weighted=weighted,
     )
     return Nearness(found.h, recall, found)

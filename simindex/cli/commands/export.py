@@ -3,7 +3,7 @@
     index with text keys       key, fingerprint
     index with keys of bytes   key_hex, fingerprint
     index without keys         id, fingerprint
-    index with sketches        the same, sketch
+    index with sketches        the same, sketch, size
 
 A key makes its own id, so the id of a key is not printed. Rows are ordered by fingerprint, and
 equal ones by name: equal rows give equal bytes, whatever the order they were added in.
@@ -20,7 +20,7 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.results import Results, result_options
-from simindex.inputs.fingerprints import SKETCH
+from simindex.inputs.fingerprints import SIZE, SKETCH
 from simindex.outputs.columns import Kind
 
 ROWS_AT_ONCE = 1 << 10
@@ -28,8 +28,9 @@ ROWS_AT_ONCE = 1 << 10
 NAMES: dict[Any, str] = {"str": "key", "bytes": "key_hex", None: "id", False: "id"}
 """The column of names, by the kind of keys."""
 
-Row = tuple[str, Any, str]
-"""A fingerprint in hexadecimal, the row's id or key, and its sketch, empty without one."""
+Row = tuple[str, Any, str, int]
+"""A fingerprint in hexadecimal, the row's id or key, its sketch, empty without one, and about how
+many features it has."""
 
 
 @program.command()
@@ -39,10 +40,11 @@ Row = tuple[str, Any, str]
 def export(index_path: str, results: Results, as_json: bool, quiet: bool) -> None:
     """Print every row of INDEX, ordered by fingerprint.
 
-    Prints the key, or the id in an index without keys, and in hexadecimal the fingerprint, and the
-    sketch if INDEX has sketches, as JSON lines unless --output says otherwise. `build` reads them,
-    and CSV. They have neither the recipe nor the radius of INDEX: an index that is built of them
-    takes no texts, and uses the radius of -d.
+    Prints the key, or the id in an index without keys, and in hexadecimal the fingerprint, as JSON
+    lines unless --output says otherwise. If INDEX has sketches, it prints them, too, and as size
+    about how many distinct features the text has. `build` reads all of this, and CSV. The rows have
+    neither the recipe nor the radius of INDEX: an index that is built of them takes no texts, and
+    uses the radius of -d.
     """
     results.require_apart((), index_path)
     with simindex.open(index_path, "r") as index:
@@ -52,11 +54,13 @@ def export(index_path: str, results: Results, as_json: bool, quiet: bool) -> Non
             name: "uint64" if name == "id" else "text", "fingerprint": "text"
         }
         if index.options.sketch_bits:
-            schema |= {SKETCH: "text"}
+            schema |= {SKETCH: "text", SIZE: "int64"}
         with results.table(schema) as write:
             while some := list(islice(rows, ROWS_AT_ONCE)):
-                fingerprints, names, sketches = zip(*some, strict=True)
-                columns = {name: names, "fingerprint": fingerprints, SKETCH: sketches}
+                fingerprints, names, sketches, sizes = zip(*some, strict=True)
+                columns = {
+                    name: names, "fingerprint": fingerprints, SKETCH: sketches, SIZE: sizes,
+                }
                 write({column: columns[column] for column in schema})
 
 
@@ -67,7 +71,7 @@ def ordered(index: simindex.Index) -> Iterator[Row]:
     together.
     """
     for _, equal in groupby(_rows(index), key=lambda row: row[0][:16]):
-        yield from sorted(equal, key=itemgetter(0, 1, 2))
+        yield from sorted(equal, key=itemgetter(0, 1, 2, 3))
 
 
 def _rows(index: simindex.Index) -> Iterator[Row]:
@@ -75,10 +79,11 @@ def _rows(index: simindex.Index) -> Iterator[Row]:
         digits = batch.rows.astype(">u8").tobytes().hex()
         sketches = "" if batch.sketch is None else batch.sketch.astype(">u8").tobytes().hex()
         size, further = batch.bits // 4, batch.sketch_bits // 4
+        sizes = [0] * len(batch) if batch.sizes is None else batch.sizes.tolist()
         names: Any = batch.ids.tolist() if batch.ids is not None else batch.keys
         for place, name in enumerate(names):
             shown = name.hex() if isinstance(name, bytes) else name
             yield (
                 digits[place * size : (place + 1) * size], shown,
-                sketches[place * further : (place + 1) * further],
+                sketches[place * further : (place + 1) * further], sizes[place],
             )

@@ -77,8 +77,8 @@ def fingerprint(
     """Print the fingerprints of documents.
 
     Reads every --text and every document of the inputs. Prints one line for each: the fingerprint
-    in hexadecimal and the key, separated by a tab. With --sketch-bits, --json prints the sketch,
-    too.
+    in hexadecimal and the key, separated by a tab. With --sketch-bits, --json prints the sketch
+    and about how many distinct features the text has, too.
 
     An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
     for JSON lines on standard input.
@@ -184,7 +184,7 @@ class _Printer:
     ) -> dict[str, Any]:
         made: dict[str, Any] = {"fingerprint": digits[row]}
         if sketches is not None:
-            made["sketch"] = sketches[row]
+            made |= {"sketch": sketches[row], "size": int(batch.sizes[row])}
         if self._weights:
             made["weights"] = [float(number) for number in _numbers(batch.weights[row])]
         return made

@@ -158,7 +158,7 @@ class _Union:
         for place, index in enumerate(self.indexes):
             for batch, came in aged_rows(index, CHUNK_ROWS):
                 if self.renumber:
-                    unnamed = simindex.Batch(batch.rows, recipe=batch.recipe, sketch=batch.sketch)
+                    unnamed = simindex.Batch(batch.rows, recipe=batch.recipe, sketch=batch.sketches)
                     yield unnamed, came, len(batch)
                     continue
                 kept = self._kept(place, batch)

@@ -104,7 +104,7 @@ def report(
             found = similar(
                 similarity, measure=measure, recall=recall, h=None, bits=own.bits,
                 sketch_bits=own.sketch_bits,
-                weighting=None if recipe is None else recipe.weighting,
+                recipe=recipe,
             )
             radius = found.h
         else:

@@ -52,6 +52,6 @@ def named_apart(
             buffer.documents[place] = buffer.documents[place]._replace(key=name)
     if renamed:
         batch = simindex.Batch(
-            batch.rows, keys=keys, weights=batch.weights, recipe=batch.recipe, sketch=batch.sketch
+            batch.rows, keys=keys, weights=batch.weights, recipe=batch.recipe, sketch=batch.sketches
         )
     return batch, known

@@ -185,7 +185,7 @@ class Run:
             for row in known:
                 verifying.texts.keep(documents[row].key, documents[row].text)
             decided = verified_losses(
-                batch.rows, verifying.near.sketch(batch), self.keep.order(documents),
+                batch.rows, verifying.near.sketches(batch), self.keep.order(documents),
                 verifying.near, candidates, verifying.verifier,
                 lambda row: (documents[row].text,), partial(texts_of, verifying.texts),
             )
@@ -199,7 +199,7 @@ class Run:
         self._write(buffer, lost)
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
-            rows = np.sort(distinct(whole(batch.rows, self.near.sketch(batch)))[0])
+            rows = np.sort(distinct(whole(batch.rows, self.near.sketches(batch)))[0])
             rows = rows[stored.distance[rows] != 0]
         else:
             rows = np.flatnonzero((stored.distance == NOWHERE) & (losses.winner < 0))
@@ -218,13 +218,13 @@ class Run:
 
     def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
         if self.keep.policy == "none":
-            return any_neighbour(batch.rows, self.near, self.near.sketch(batch))
+            return any_neighbour(batch.rows, self.near, self.near.sketches(batch))
         if self.keep.is_by_rank:
             order = self.keep.order([buffer.documents[place] for place in buffer.places])
         else:
             order = np.arange(len(batch))
         excluded = stored.distance != NOWHERE
-        return greedy(batch.rows, order, excluded, self.near, self.near.sketch(batch))
+        return greedy(batch.rows, order, excluded, self.near, self.near.sketches(batch))
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
         start = 0

@@ -119,8 +119,8 @@ class LookedFor:
 
 def _is_among(batch: simindex.Batch, row: int, stored: simindex.Batch) -> bool:
     same = (stored.rows == batch.rows[row]).all(axis=1)
-    if batch.sketch is not None and stored.sketch is not None:
-        same &= (stored.sketch == batch.sketch[row]).all(axis=1)
+    if batch.sketches is not None and stored.sketches is not None:
+        same &= (stored.sketches[:, :-1] == batch.sketches[row, :-1]).all(axis=1)
     return bool(same.any())
 
 

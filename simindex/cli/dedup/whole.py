@@ -44,7 +44,7 @@ from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32, I64, U16, U64
+    from simindex.arrays import F32, I64, U8, U16
     from simindex.cli.dedup.ranks import Keep
     from simindex.cli.dedup.texts import KeptTexts
     from simindex.cli.dedup.verifying import Verifying
@@ -83,7 +83,7 @@ class Ranking:
         self._renamed: dict[int, str] = {}
         """Documents whose names, which simindex made, are of other documents of earlier runs."""
         self._sketches: BinaryIO = (folder / "sketches").open("w+b")
-        self._sketch_words = 0
+        self._sketch_bytes = 0
         self._winners: BinaryIO = (folder / "winners").open("w+b")
         self._winner_ends = array("Q", [0])
         """In the file: the keys of winners of earlier runs."""
@@ -114,9 +114,9 @@ class Ranking:
                 places = places_of_rows(len(chunk), batch.skipped)
                 self._places.append(np.array(places, np.int64) + len(self))
                 self._parts.append(batch.rows)
-                if sketched and batch.sketch is not None:
-                    self._sketch_words = batch.sketch.shape[1]
-                    self._sketches.write(batch.sketch.tobytes())
+                if sketched and batch.sketches is not None:
+                    self._sketch_bytes = batch.sketches.shape[1]
+                    self._sketches.write(batch.sketches.tobytes())
                 if earlier is not None:
                     self._compare_names(chunk, batch, earlier)
                 for document in chunk:
@@ -211,7 +211,7 @@ class Ranking:
         candidates = stored_candidates(index, batch, verifying.near, doubt)
         own = len(candidates.keys)
         if earlier is not None:
-            asked = simindex.Batch(batch.rows, recipe=earlier.recipe, sketch=batch.sketch)
+            asked = simindex.Batch(batch.rows, recipe=earlier.recipe, sketch=batch.sketches)
             before = stored_candidates(earlier, asked, verifying.near, doubt)
             candidates = candidates.and_before(before)
         first = len(candidates.keys) - own
@@ -219,7 +219,7 @@ class Ranking:
         named = [*candidates.keys[:first], *map(_place, candidates.keys[first:])]
         candidates = replace(candidates, keys=named)
         decided = verified_losses(
-            batch.rows, verifying.near.sketch(batch), np.arange(len(batch), dtype=np.int64),
+            batch.rows, verifying.near.sketches(batch), np.arange(len(batch), dtype=np.int64),
             verifying.near, candidates, verifying.verifier,
             lambda row: texts_of(texts, _place(int(places[row]))), partial(texts_of, texts),
         )
@@ -235,13 +235,13 @@ class Ranking:
         self._exact[places[lost]] = decided.exact[lost]
         return np.flatnonzero(distance == NOWHERE)
 
-    def _read_sketches(self) -> U64 | None:
+    def _read_sketches(self) -> U8 | None:
         """The sketches of the rows, in the order of reading; None if they do not decide."""
-        if not self._sketch_words:
+        if not self._sketch_bytes:
             return None
         self._sketches.flush()
-        flat: U64 = np.memmap(self._sketches, np.uint64, "r")
-        return flat.reshape(-1, self._sketch_words)
+        flat: U8 = np.memmap(self._sketches, np.uint8, "r")
+        return flat.reshape(-1, self._sketch_bytes)
 
     def _winner(self, key: Any) -> int:
         """Keeps the key of a winner of an earlier run; what `_lost_to` has for it."""

@@ -171,7 +171,7 @@ def made_block(make: Callable[[Any], tuple[Batch, Any]], item: Any) -> tuple[Any
     It is without its weights, and without the recipe, which can be larger than the block.
     """
     batch, told = make(item)
-    batch = Batch(batch.rows, ids=batch.ids, keys=batch.keys, sketch=batch.sketch)
+    batch = Batch(batch.rows, ids=batch.ids, keys=batch.keys, sketch=batch.sketches)
     return (describe(batch), told), batch
 
 

@@ -36,6 +36,7 @@ import numpy as np
 from simindex.arrays import U32
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.options import IndexOptions, is_slicing
+from simindex.records.sketches import record_bytes
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.catalog.values import joined, pack, seal, unpack, unseal
 from simindex.storage.tables import deletionfile, permuted, slicelist
@@ -329,8 +330,8 @@ def encode_pending(table: Table, reservoir: Reservoir) -> bytes:
         parts.append(table.times.astype("<u4").tobytes())
     sketch_words = 0
     if table.sketches is not None:
-        sketch_words = table.sketches.shape[1]
-        parts.append(table.sketches.astype("<u8").tobytes())
+        sketch_words = table.sketches.shape[1] // 8
+        parts.append(table.sketches.tobytes())
     header = PENDING.pack(
         len(table), table.fingerprints.shape[1],
         _columns(keyed=keys is not None, timed=table.times is not None, sketch_words=sketch_words),
@@ -363,7 +364,7 @@ def decode_pending(
     if timed:
         sizes.append(4 * rows)
     if sketch_words:
-        sizes.append(8 * rows * sketch_words)
+        sizes.append(rows * record_bytes(sketch_words))
     # Python integers do not wrap, so a forged count cannot fold back into range.
     *starts, end = accumulate(sizes, initial=PENDING.size)
     if end + sample_bytes != len(payload):
@@ -382,8 +383,8 @@ def decode_pending(
         raise CorruptFile(f"the {name} has keys that are out of bounds", path=name)
     sketches = None
     if sketch_words:
-        words_of_all = np.frombuffer(payload, "<u8", rows * sketch_words, starts.pop())
-        sketches = words_of_all.reshape(rows, sketch_words)
+        item = record_bytes(sketch_words)
+        sketches = np.frombuffer(payload, np.uint8, rows * item, starts.pop()).reshape(rows, item)
     times = np.frombuffer(payload, "<u4", rows, starts[-1]) if timed else None
     table = Table(
         name, fingerprints, ids, keys, horizon=horizon, header_bits=header_bits(rows), times=times,

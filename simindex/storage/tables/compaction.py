@@ -33,7 +33,7 @@ class Block(NamedTuple):
     ids: U64
     keys: KeyHeap | None
     times: U32 | None
-    sketches: U64 | None
+    sketches: U8 | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class MergedRows:
         previous = 0
         first = self.inputs[0]
         words = first.fingerprints.shape[1]
-        words += 0 if first.sketches is None else first.sketches.shape[1]
+        words += 0 if first.sketches is None else -(-first.sketches.shape[1] // 8)
         window_rows = WINDOW_ROWS // words
         for block in in_order(self.inputs, self._block, window_rows):
             firsts = block.fingerprints[:, 0]

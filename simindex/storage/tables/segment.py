@@ -5,7 +5,7 @@
                3 key offsets   int64 (n + 1,)     only in an index with keys
                4 key bytes     uint8
                8 times         uint32 (n + 1,)    only in an index with times; see `times`
-               9 sketches      uint64 (n, S)      only in an index with sketches; see `sketches`
+               9 sketches      uint8 (n, 8 S + 1)  only in an index with sketches; see `sketches`
                5 description   msgpack: the index's options, and of a merged segment the names of
                                those it was merged from, for rebuilding a catalog
 
@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from simindex.arrays import U32, U64
+from simindex.arrays import U8, U32, U64
 from simindex.errors import CorruptFile
+from simindex.records.sketches import record_bytes
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
@@ -83,7 +84,7 @@ class SegmentWriter:
             sections.append(SectionSpec(TIMES, 4, rows + 1))
         self._sketches_place = len(sections) if sketch_words else None
         if sketch_words:
-            sections.append(SectionSpec(SKETCHES, 8 * sketch_words, rows))
+            sections.append(SectionSpec(SKETCHES, record_bytes(sketch_words), rows))
         self._rows, self._horizon = rows, horizon
         self._keyed, self._key_end = key_bytes is not None, 0
         self._file = NewFile(directory)
@@ -105,7 +106,7 @@ class SegmentWriter:
 
     def write(
         self, fingerprints: U64, ids: U64, keys: KeyHeap | None, times: U32 | None = None,
-        sketches: U64 | None = None,
+        sketches: U8 | None = None,
     ) -> None:
         """Appends rows, which must not sort before those written already."""
         self._envelope.write(0, fingerprints)
@@ -149,7 +150,8 @@ class Segment(Table):
             raise CorruptFile(f"{envelope.path} has no such section", path=envelope.path)
         keys = None if offsets is None or data is None else KeyHeap(offsets, data)
         times = envelope.section(TIMES, "<u4")
-        sketches = envelope.section(SKETCHES, f"V{8 * sketch_words}") if sketch_words else None
+        item = record_bytes(sketch_words)
+        sketches = envelope.section(SKETCHES, f"V{item}") if item else None
         agree = len(fingerprints) == len(ids) == identity.rows
         if sketches is not None:
             agree &= len(sketches) == identity.rows
@@ -171,9 +173,7 @@ class Segment(Table):
             header_bits=record.header_bits,
             load_directory=load,
             times=None if times is None else times[:-1],
-            sketches=None if sketches is None else (
-                sketches.view("<u8").reshape(-1, sketch_words)
-            ),
+            sketches=None if sketches is None else sketches.view(np.uint8).reshape(-1, item),
         )
         self._stored_oldest = None if times is None else times[-1:]
         self.envelope: Envelope = envelope

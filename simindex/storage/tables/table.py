@@ -4,7 +4,7 @@
     ids          (n,)     in the same order
     keys                  an optional heap: offsets (n + 1,) into bytes, in the same order
     times        (n,)     when each came, optional, in the same order; see `times`
-    sketches     (n, S)   further bits of each, optional, in the same order; see `sketches`
+    sketches     (n, R)   records of further bits, optional, in the same order; see `sketches`
     directory    (2^t+1,) first row of each header, the top t bits of word 0
 
 A pending batch and a segment file are both tables; a method need not know which it searches.
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U32, U64
+from simindex.arrays import I64, U8, U32, U64
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import RowsById
@@ -50,7 +50,7 @@ class Table(SortedRows):
         header_bits: int,
         load_directory: Callable[[], U32 | None] | None = None,
         times: U32 | None = None,
-        sketches: U64 | None = None,
+        sketches: U8 | None = None,
     ) -> None:
         super().__init__(fingerprints, header_bits=header_bits, load_directory=load_directory)
         self.name: str = name
@@ -58,7 +58,7 @@ class Table(SortedRows):
         self.ids: U64 = ids
         self.keys: KeyHeap | None = keys
         self.times: U32 | None = times
-        self.sketches: U64 | None = sketches
+        self.sketches: U8 | None = sketches
         self._oldest: int | None = None
         self.by_id: RowsById = RowsById(ids)
         self.structures: Mapping[str, PermutedTables] = {}
@@ -88,7 +88,7 @@ class Table(SortedRows):
 
 def sort_table(
     name: str, fingerprints: U64, ids: U64, keys: KeyHeap | None, *, horizon: int,
-    times: U32 | None = None, sketches: U64 | None = None,
+    times: U32 | None = None, sketches: U8 | None = None,
 ) -> Table:
     """A table of rows in any order; equal first words keep their order. O(n) radix sort."""
     if fingerprints.shape[1] == 1 and keys is None and times is None and sketches is None:
@@ -100,7 +100,7 @@ def sort_table(
         sorted_ids = ids[order]
         keys = None if keys is None else keys.take(order)
         times = None if times is None else times[order]
-        sketches = None if sketches is None else _native.take_rows(sketches, order)
+        sketches = None if sketches is None else np.take(sketches, order, axis=0)
     return Table(
         name, rows, sorted_ids, keys, horizon=horizon, header_bits=header_bits(len(rows)),
         times=times, sketches=sketches,

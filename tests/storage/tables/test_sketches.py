@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from sections import SECTION, flip, section
 import simindex
 from simindex import Batch, IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption, RecipeMismatch
+from simindex.records.sketches import packed, size_codes
 from simindex.repair.rebuild import repair
 from simindex.storage.files.verification import section_of
 from simindex.storage.tables import sketches
@@ -20,7 +22,8 @@ from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import open_segment
 
 ROWS, WORDS = 20_000, 3
-"""A sketch of 24 bytes: some lie in two chunks."""
+RECORD = 8 * WORDS + 1
+"""A sketch of 25 bytes: some lie in two chunks."""
 
 
 def sketch_of(fingerprints: Any) -> np.ndarray:
@@ -30,10 +33,27 @@ def sketch_of(fingerprints: Any) -> np.ndarray:
         return (words + np.arange(1, WORDS + 1, dtype=np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
 
 
+def features_of(fingerprints: Any) -> np.ndarray:
+    """A number of features that says whose it is, 0 for some."""
+    return (np.asarray(fingerprints, np.uint64).reshape(-1) % np.uint64(997)).astype(np.int64)
+
+
+def records_of(fingerprints: Any) -> np.ndarray:
+    """Sketches with their sizes, as files have them."""
+    return packed(sketch_of(fingerprints), size_codes(features_of(fingerprints)))
+
+
+def size_by_hand(features: int) -> int:
+    """The code whose number is nearest by the ratio; there is none for 0."""
+    if not features:
+        return 0
+    return min(range(1, 256), key=lambda code: abs((code - 1) / 8 - math.log2(features)))
+
+
 def batch(words: Any, *, keys: bool) -> Batch:
     rows = np.asarray(words, np.uint64)
     named: dict[str, Any] = {"keys": list(map(str, rows.tolist()))} if keys else {"ids": rows}
-    return Batch(rows, sketch=sketch_of(rows), **named)
+    return Batch(rows, sketch=sketch_of(rows), features=features_of(rows), **named)
 
 
 @pytest.fixture(params=[False, True], ids=["ids", "keys"])
@@ -66,11 +86,12 @@ def stored(path: Path) -> set[int]:
         for table in index._current().tables:
             assert table.sketches is not None
             words = np.asarray(table.fingerprints)[:, 0]
-            assert np.array_equal(np.asarray(table.sketches), sketch_of(words))
+            assert np.array_equal(np.asarray(table.sketches), records_of(words))
             found |= set(words.tolist())
         rows = 0
         for part in index.rows(chunk_rows=999):
             assert np.array_equal(part.sketch, sketch_of(part.rows))
+            assert np.array_equal(part.sketches, records_of(part.rows))
             rows += len(part)
         assert rows == len(index)
         assert [one for one in index.check() if one.severity == "error"] == []
@@ -83,9 +104,12 @@ def test_each_row_has_its_sketch(filled: Path) -> None:
 
 def test_the_file_has_the_sketches_in_the_order_of_its_rows(filled: Path) -> None:
     file, start, end = section(filled, sketches.SKETCHES)
-    assert end - start == 8 * WORDS * ROWS
-    found = np.frombuffer(file.read_bytes(), "<u8", ROWS * WORDS, start).reshape(-1, WORDS)
-    assert np.array_equal(found, sketch_of(np.arange(ROWS)))
+    assert end - start == RECORD * ROWS
+    found = np.frombuffer(file.read_bytes(), np.uint8, ROWS * RECORD, start).reshape(-1, RECORD)
+    words = np.ascontiguousarray(found[:, :-1]).view("<u8")
+    assert np.array_equal(words, sketch_of(np.arange(ROWS)))
+    expected = [size_by_hand(number % 997) for number in range(ROWS)]
+    assert found[:, -1].tolist() == expected
 
 
 @pytest.mark.parametrize("times", [False, True], ids=["plain", "times"])
@@ -115,7 +139,7 @@ def test_rows_keep_their_sketches_through_all_that_changes_an_index(
                 assert index.seen_or_add(batch(one, keys=keyed), h=0, commit_s=None) is None
                 expected |= set(one.tolist())
                 got = index.get(str(one[0]) if keyed else int(one[0]))
-                assert np.array_equal(got.sketch, sketch_of(one))
+                assert np.array_equal(got.sketches, records_of(one))
             if number % 4 == 0:
                 index.commit()
         index.ingest(batch([7, 1 << 50], keys=keyed), h=0)
@@ -233,16 +257,16 @@ def test_no_query_reads_a_sketch_and_a_candidate_s_is_read_alone(filled: Path) -
         section_ = section_of(segment.sketches)
         assert section_ is not None
         chunks = section_.left
-        assert chunks == -(-8 * WORDS * ROWS // (1 << 16)) > 5
+        assert chunks == -(-RECORD * ROWS // (1 << 16)) > 5
         assert len(index.query(np.arange(100, dtype=np.uint64), h=1))
         assert section_.left == chunks
         found = sketches.sketches_at(segment, np.array([5, 3, 5]))
-        assert np.array_equal(found, sketch_of([5, 3, 5]))
+        assert np.array_equal(found, records_of([5, 3, 5]))
         assert section_.left == chunks - 1
-        straddling = np.array([(1 << 16) // (8 * WORDS)])
-        assert np.array_equal(sketches.sketches_at(segment, straddling), sketch_of(straddling))
+        straddling = np.array([(1 << 16) // RECORD])
+        assert np.array_equal(sketches.sketches_at(segment, straddling), records_of(straddling))
         assert section_.left == chunks - 2
-        assert sketches.sketches_at(segment, np.array([], np.int64)).shape == (0, WORDS)
+        assert sketches.sketches_at(segment, np.array([], np.int64)).shape == (0, RECORD)
 
 
 def test_a_damaged_sketch_is_an_error_where_it_is_read(filled: Path) -> None:
@@ -254,7 +278,7 @@ def test_a_damaged_sketch_is_an_error_where_it_is_read(filled: Path) -> None:
         with pytest.raises(CorruptFile, match=file.name):
             sketches.sketches_at(segment, np.array([0]))
         last = np.array([ROWS - 1])
-        assert np.array_equal(sketches.sketches_at(segment, last), sketch_of(last))
+        assert np.array_equal(sketches.sketches_at(segment, last), records_of(last))
         assert any("damaged" in finding.what for finding in index.check())
         with pytest.raises(CorruptFile, match=file.name):
             list(index.rows())
@@ -268,7 +292,7 @@ def test_a_damaged_sketch_is_an_error_where_it_is_read(filled: Path) -> None:
 def test_repair_gives_up_rows_whose_sketch_is_damaged(filled: Path) -> None:
     file, start, _ = section(filled, sketches.SKETCHES)
     flip(file, start + 40)
-    lost = -(-(1 << 16) // (8 * WORDS))
+    lost = -(-(1 << 16) // RECORD)
     report = repair(filled, apply=True)
     assert (report.lost_rows, report.remaining) == (lost, ())
     assert stored(filled) == everything() - set(range(lost))
@@ -360,7 +384,7 @@ def test_memory_of_a_merge_is_bounded_by_words_of_sketches_too(
         index.append(batch(range(1 << 50, (1 << 50) + 9000), keys=keyed))
         index.commit()
         index.compact(full=True)
-    assert max(map(sum, pairwise(sizes))) <= 4000 // (1 + WORDS) < sum(sizes)
+    assert max(map(sum, pairwise(sizes))) <= 4000 // (2 + WORDS) < sum(sizes)
     assert len(stored(filled)) == ROWS + 9010
 
 
@@ -370,6 +394,9 @@ def test_documents_with_weights_and_without_keep_their_sketches(index_path: Path
     with simindex.open(index_path, "n") as index:
         for word in words:
             weights = np.ones((1, 64), np.float32) if word % 3 else None
-            one = Batch([int(word)], sketch=sketch_of([word]), weights=weights)
+            one = Batch(
+                [int(word)], sketch=sketch_of([word]), features=features_of([word]),
+                weights=weights,
+            )
             assert index.seen_or_add(one, h=0, commit_s=None) is None
     assert stored(index_path) == set(words.tolist())

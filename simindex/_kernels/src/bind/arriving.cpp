@@ -18,7 +18,7 @@ void bind_arriving(nb::module_& m) {
       .def("permuted", &Passages::permuted, nb::arg("table"), nb::arg("header_bits"),
            nb::arg("tables"));
   nb::class_<Places>(m, "Places")
-      .def(nb::init<Places::Column<std::uint64_t>, Places::Column<std::uint64_t>,
+      .def(nb::init<Places::Column<std::uint64_t>, Places::Column<std::uint8_t>,
                     std::optional<Places::Column<float>>>(),
            nb::arg("rows").noconvert(), nb::arg("sketches").noconvert(),
            nb::arg("weights").noconvert().none() = nb::none());

@@ -73,13 +73,14 @@ class Places {
   template <class T>
   using Column = nanobind::ndarray<T, nanobind::ndim<2>, nanobind::c_contig, nanobind::device::cpu>;
 
-  Places(Column<std::uint64_t> rows, Column<std::uint64_t> sketches,
+  Places(Column<std::uint64_t> rows, Column<std::uint8_t> sketches,
          std::optional<Column<float>> weights)
       : rows_(std::move(rows)), sketches_(std::move(sketches)), weights_(std::move(weights)) {
     require(1 <= rows_.shape(1) && rows_.shape(1) <= kMaxWords, "rows: from 1 to 1023 words wide");
     require(aligned(rows_.data(), 8), "rows: needs words aligned to 8 bytes");
     require(sketches_.shape(0) == rows_.shape(0), "sketches: a row for each of the rows");
-    require(aligned(sketches_.data(), 8), "sketches: needs words aligned to 8 bytes");
+    require(sketches_.shape(1) == 0 || sketches_.shape(1) % 8 == 1,
+            "sketches: words and a byte, or nothing");
     require(!weights_ || (weights_->shape(0) == rows_.shape(0) &&
                           weights_->shape(1) == 64 * rows_.shape(1)),
             "weights: a row for each of the rows, a column for each bit");
@@ -88,9 +89,12 @@ class Places {
 
   std::size_t capacity() const { return rows_.shape(0); }
   std::size_t words() const { return rows_.shape(1); }
-  std::size_t sketch_words() const { return sketches_.shape(1); }
+  std::size_t sketch_words() const { return sketches_.shape(1) / 8; }
   std::uint64_t* row(std::size_t place) const { return rows_.data() + place * words(); }
-  std::uint64_t* sketch(std::size_t place) const { return sketches_.data() + place * sketch_words(); }
+  // Its words, little-endian, and the byte of its size.
+  std::uint8_t* sketch(std::size_t place) const {
+    return sketches_.data() + place * sketches_.shape(1);
+  }
   // Null where weights are not kept.
   float* weights(std::size_t place) const {
     return weights_ ? weights_->data() + place * 64 * words() : nullptr;
@@ -98,7 +102,7 @@ class Places {
 
  private:
   Column<std::uint64_t> rows_;
-  Column<std::uint64_t> sketches_;
+  Column<std::uint8_t> sketches_;
   std::optional<Column<float>> weights_;
 };
 

@@ -1,11 +1,15 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/gil.hpp"
+#include "bits/records.hpp"
+#include "cpu/levels.hpp"
 #include "methods/arrange.hpp"
 #include "storage/heap_offsets.hpp"
 #include "storage/rows.hpp"
@@ -113,6 +117,31 @@ Out<std::uint8_t, 1> bind_equal_bytes(const I64& offsets, const In<std::uint8_t,
   return equal.release();
 }
 
+Out<std::uint16_t, 1> bind_record_distances(const In<std::uint8_t, 2>& some, const I64& one,
+                                            const In<std::uint8_t, 2>& others, const I64& other,
+                                            int level) {
+  const std::size_t bytes = some.shape(1);
+  require(bytes % 8 == 1 && others.shape(1) == bytes, "records: words and a byte, of one width");
+  require(bytes < 65536 / 8, "records: fewer than 65,536 bits");
+  const std::size_t n = one.shape(0);
+  require(other.shape(0) == n, "one and other differ in length");
+  Fresh<std::uint16_t> distance(n);
+  {
+    ReleasedGil release;
+    const auto within = [](const I64& rows, std::size_t count) {
+      const std::span<const std::int64_t> all = as_span(rows);
+      return std::all_of(all.begin(), all.end(), [count](std::int64_t row) {
+        return static_cast<std::uint64_t>(row) < count;
+      });
+    };
+    require(within(one, some.shape(0)) && within(other, others.shape(0)),
+            "one or other names a row that is not there");
+    record_distances({some.data(), bytes / 8}, one.data(), {others.data(), bytes / 8},
+                     other.data(), n, distance.data(), resolve_level(level));
+  }
+  return distance.release();
+}
+
 using Arranged = std::tuple<Out<std::int64_t, 1>, Out<std::uint64_t, 1>, Out<std::uint16_t, 1>,
                             Out<std::int64_t, 1>, bool>;
 
@@ -152,6 +181,8 @@ void bind_rows(nb::module_& m) {
   m.def("equal_bytes", &bind_equal_bytes, "offsets"_a.noconvert(), "data"_a.noconvert(),
         "rows"_a.noconvert(), "other_offsets"_a.noconvert(), "other_data"_a.noconvert(),
         "other_rows"_a.noconvert());
+  m.def("record_distances", &bind_record_distances, "some"_a.noconvert(), "one"_a.noconvert(),
+        "others"_a.noconvert(), "other"_a.noconvert(), "level"_a = -1);
   m.def("arrange", &bind_arrange, "query"_a.noconvert(), "ids"_a.noconvert(),
         "distance"_a.noconvert(), "queries"_a, "with_order"_a = true, "threads"_a = 1);
 }

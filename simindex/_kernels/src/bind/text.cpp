@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -22,6 +23,7 @@
 #include "simhash/features.hpp"
 #include "simhash/fingerprinter.hpp"
 #include "simhash/idf.hpp"
+#include "simhash/sizes.hpp"
 #include "simhash/unicode.hpp"
 
 namespace nb = nanobind;
@@ -157,7 +159,11 @@ class TextRecipe {
     const std::uint64_t* const bits = scratch->bits.data();
     if (reading == Reading::kDone) {
       std::copy_n(bits, plan_.words, places.row(count));
-      std::copy_n(bits + plan_.words, plan_.sketch_words, places.sketch(count));
+      if (plan_.sketch_words != 0) {
+        std::uint8_t* const sketch = places.sketch(count);
+        std::memcpy(sketch, bits + plan_.words, 8 * plan_.sketch_words);
+        sketch[8 * plan_.sketch_words] = size_code(static_cast<std::uint64_t>(features));
+      }
     }
     scratch.reset(idle_.exchange(scratch.release()));
     if (reading != Reading::kDone) return kNotUtf8;

@@ -15,7 +15,7 @@ void Fingerprinter::add(Hashes hashes) {
   if (tabled()) {
     table_.add(hashes);
     if (plan_.counting != kBalanced) return;
-  } else if (plan_.min_features > 1) {
+  } else if (plan_.counted() > 1) {
     count(hashes);
   }
   if (!plan_.with_idf) return projection_.add(hashes);
@@ -36,9 +36,9 @@ void Fingerprinter::add(Hashes hashes, std::span<const double> weights) {
   projection_.add(hashes, weights);
 }
 
-// Distinct features, up to min_features.
 void Fingerprinter::count(Hashes hashes) {
-  for (std::size_t i = 0; i < hashes.size() && table_.size() < plan_.min_features; ++i) {
+  if (plan_.sketch_words != 0) return table_.add(hashes);
+  for (std::size_t i = 0; i < hashes.size() && table_.size() < plan_.counted(); ++i) {
     table_.add(hashes.subspan(i, 1));
   }
 }
@@ -106,7 +106,7 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
     }
     projection_.add(hashes, weights_);
   }
-  const bool counted = tabled() || plan_.min_features > 1;
+  const bool counted = tabled() || plan_.counted() > 1;
   *row.features = counted ? static_cast<std::int64_t>(table_.size()) : any_;
   projection_.finish(unit_, plan_.words, row.bits, row.weights);
 }

@@ -35,13 +35,16 @@ struct RecipePlan {
   std::size_t words = 1;         // of the fingerprint, whose sums are given out as W
   std::size_t sketch_words = 0;  // further bits of the same features
   std::size_t min_features = 1;
+
+  // How far distinct features are counted, at least: a sketch is stored with their number.
+  std::size_t counted() const { return sketch_words != 0 ? SIZE_MAX : min_features; }
 };
 
 // Where the result of one document goes.
 struct Row {
   std::uint64_t* bits;     // (words + sketch_words)
   float* weights;          // (64 words)
-  std::int64_t* features;  // distinct features, counted up to min_features at least
+  std::int64_t* features;  // distinct features: all with a sketch, else up to min_features at least
 };
 
 // The scratch of one thread. `stopped()` is asked between blocks of features; after it said so, the

@@ -1,0 +1,129 @@
+"""Distances of sketches as similarities of sets see them: by how many features both sets have.
+
+    sizes, by codes      a row of m features, one of n
+    distance             in so many bits their sketches differ
+    seen                 in so many bits those of two sets of equal size with many features would,
+                         which have the same resemblance, or the same cosine
+
+What is seen goes on as the distance: rows are kept, put in order and told how similar they are by
+it. So all who compare distances go by the resemblance of the sets.
+
+1. Sets of different sizes. Of m and n features they share i, so the resemblance is
+   J = i / (m + n - i), and the cosine of their binary vectors c = i / sqrt(m n). With
+   t = (m + n) / sqrt(m n), J = c / (t - c). t is 2 for equal sizes, and more for all others.
+2. Few features. A bit is the sign of a sum of n signs, which is normal only for many. Of sets that
+   share i features bits differ with a chance that can be counted (`flip_share_of_sets`), and from
+   the chance follows i. Only where all features weigh the same, and v is a sign in each.
+3. Equal bits stay equal, and what differs never becomes equal.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import pi
+
+import numpy as np
+
+from simindex.arrays import F64, U8, U16
+from simindex.records.sketches import NOT_KNOWN, STEPS, numbers_of
+
+MOST_APART = 4 * STEPS
+"""Codes of sizes that are further apart count as this far: one set is 16 times as large, and no
+resemblance that can be asked for is possible."""
+
+MANY = 7 * STEPS + 1
+"""From the code of 128 features on, sums are taken to be normal: the bias is below 0.003."""
+
+JACCARD = "jaccard"
+
+
+def by_sizes(
+    distance: U16, some: U8, others: U8, bits: int, measure: str, *, signs: bool
+) -> U16:
+    """uint16 (n,): what is seen of distances, by the codes of sizes of both rows.
+
+    `signs` is whether all features weigh the same, and are signs. Where a size is not known, sets
+    are taken to be of equal size, and to have many features.
+    """
+    known = (some != NOT_KNOWN) & (others != NOT_KNOWN)
+    apart = np.where(known, np.abs(some.astype(np.int16) - others), 0)
+    apart = np.minimum(apart, MOST_APART)
+    seen: U16 = _of_many(bits)[apart, distance] if measure == JACCARD else distance
+    smaller = np.minimum(some, others)
+    few = np.flatnonzero(known & (smaller < MANY)) if signs else ()
+    if not len(few):
+        return seen
+    seen = seen.copy()
+    kind = smaller[few].astype(np.int64) * (MOST_APART + 1) + apart[few]
+    for one in np.unique(kind).tolist():
+        at = few[kind == one]
+        row = _of_few(*divmod(one, MOST_APART + 1), bits, measure)
+        seen[at] = row[distance[at]]
+    return seen
+
+
+@lru_cache(16)
+def _of_many(bits: int) -> U16:
+    """uint16 (MOST_APART + 1, bits + 1): of resemblances, by how far codes are apart."""
+    cosine = np.cos(pi * np.arange(bits + 1) / bits)
+    smaller = np.exp2(-np.arange(MOST_APART + 1) / STEPS)[:, None]
+    larger = (1 + smaller) / np.sqrt(smaller)
+    # No more than the smaller set has of the larger one, as far as codes tell that.
+    resemblance = np.minimum(cosine / (larger - cosine), smaller * 2 ** (1 / STEPS))
+    found = _seen(_cosine_of_equal(resemblance), bits)
+    found[0] = np.arange(bits + 1)
+    return np.maximum(found, np.arange(bits + 1, dtype=np.uint16) * (found > 0))
+
+
+@lru_cache(4096)
+def _of_few(code: int, apart: int, bits: int, measure: str) -> U16:
+    """uint16 (bits + 1,): of sets whose sizes have these codes."""
+    m, n = numbers_of(np.array([code, min(255, code + apart)], np.uint8)).tolist()
+    shared = np.arange(m + 1)
+    share = np.array([flip_share_of_sets(m, n, i) for i in range(m + 1)])
+    share = np.minimum.accumulate(share)  # it falls but for the last digits
+    found = np.interp(np.arange(bits + 1) / bits, share[::-1], shared[::-1])
+    if measure == JACCARD:
+        return _seen(_cosine_of_equal(found / (m + n - found)), bits)
+    return _seen(found / np.sqrt(m * n), bits)
+
+
+def _cosine_of_equal(resemblance: F64) -> F64:
+    cosine: F64 = np.clip(2 * resemblance / (1 + np.maximum(resemblance, 0)), -1.0, 1.0)
+    return cosine
+
+
+def _seen(cosine: F64, bits: int) -> U16:
+    """The distance that stands for each cosine, in rows of one for each distance."""
+    found = np.round(bits * np.arccos(np.clip(cosine, -1.0, 1.0)) / pi)
+    found[..., 1:] = np.maximum(found[..., 1:], 1)
+    found[..., 0] = 0
+    return found.astype(np.uint16)
+
+
+def flip_share_of_sets(m: int, n: int, shared: int) -> float:
+    """The chance that a bit of sets of m and n features differs, which share so many of them.
+
+    With S the sum of the shared signs, and A and B those of the others of each set, it is that
+    S + A and S + B have different signs, where 0 counts as positive.
+    """
+    chance = _binomial(shared)
+    least = shared - 2 * np.arange(shared + 1)  # -S
+    one, other = _at_least(m - shared, least), _at_least(n - shared, least)
+    return float((chance * (one * (1 - other) + other * (1 - one))).sum())
+
+
+def _at_least(features: int, least: np.ndarray[tuple[int], np.dtype[np.int64]]) -> F64:
+    """The chances that a sum of so many signs is at least some numbers."""
+    upper: F64 = np.append(np.cumsum(_binomial(features)[::-1])[::-1], 0.0)
+    ones = np.clip(-(-(features + least) // 2), 0, features + 1)
+    return np.minimum(upper[ones], 1.0)
+
+
+@lru_cache(512)
+def _binomial(features: int) -> F64:
+    """The chances that 0 to n of n fair signs are positive."""
+    steps = np.arange(1, features + 1)
+    logarithm = np.append(0.0, np.cumsum(np.log(features + 1 - steps) - np.log(steps)))
+    chances: F64 = np.exp(logarithm - features * np.log(2))
+    return chances
