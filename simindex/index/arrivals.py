@@ -16,7 +16,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simindex.errors import SimindexError
-from simindex.index.arriving_texts import ArrivingTexts, Near
+from simindex.index.arriving_texts import ArrivingTexts, Left, Near
 from simindex.index.deadline import Deadline
 from simindex.index.writing_call import WritingCall
 from simindex.options import IndexOptions
@@ -92,12 +92,14 @@ class Arrivals:
             return self._added(self._asked(given, key, near, measure, commit_s))
         with self.handle.turns:
             began = time.monotonic()
-            left = self._texts.left(given, key, near, measure, commit_s)
-            asked = None if left is None else self._asked(*left, near, measure, commit_s)
+            asked: _Asked | None = None
+            found = self._texts.found(given, key, near, measure, commit_s)
+            if isinstance(found, Left):
+                asked, found = self._asked(*found, near, measure, commit_s), None
             self._slow = self._slow + 1 if time.monotonic() - began > BRIEF_S else 0
             if self._slow >= SLOW_CALLS:
                 self._apart = APART_CALLS
-            return self._added(asked)
+            return found if asked is None else self._added(asked)
 
     def _asked(
         self, given: str | bytes | Batch, key: Any, near: Near, measure: str,

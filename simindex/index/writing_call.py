@@ -78,17 +78,24 @@ def foreseen(error: BaseException) -> bool:
 
 
 class WritingCall:
-    """The `with` block of a method that changes the index; gives its writer. Under the lock."""
+    """The `with` block of a method that changes the index; gives its writer. Under the lock.
 
-    __slots__ = ("_call", "_handle", "_told")
+    It may be begun again, by the same method, once it has ended.
+    """
+
+    __slots__ = ("_call", "_handle", "_note", "_told")
 
     def __init__(self, handle: Changeable, call: str) -> None:
         self._handle, self._call = handle, call
+        self._note: CallNote | None = None
         self._told: BaseException | None = None
 
     def __enter__(self) -> Writer:
         writer = self._handle.check_may_change()
-        self._handle.note = CallNote(self._call, sys._getframe(1).f_code)
+        note = self._note
+        if note is None or note.disturbed:
+            self._note = note = CallNote(self._call, sys._getframe(1).f_code)
+        self._handle.note = note
         return writer
 
     def __exit__(

@@ -15,7 +15,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from simindex._kernels._native import NoRoom, Passages, Room
+from simindex._kernels._native import NoRoom, Room
 from simindex.errors import CorruptFile, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.methods import issl
@@ -29,7 +29,7 @@ from simindex.query.arrangement import joined
 from simindex.query.call import Call
 from simindex.query.nearest import nearest
 from simindex.query.parts import KEPT_BYTES, PART_MATCHES, in_parts, too_many
-from simindex.query.passages import passages
+from simindex.query.passages import Ways, ways
 from simindex.query.plans import Plans, TopPlans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
@@ -105,14 +105,14 @@ class Answerer:
                     raise too_many(len(rows), limit_bytes, given=given is not None) from None
         return self._collected(snapshot, rows, weights, question, limit_bytes, taken, sketches)
 
-    def passages(self, snapshot: Snapshot, question: Question) -> Passages | None:
-        """What one query by itself looks into, to tell whether any row is within h; None where
-        `search` has to be asked. It holds as long as the snapshot, and the version of `plans`.
+    def ways(self, snapshot: Snapshot, question: Question) -> Ways | None:
+        """What one query by itself looks into for the nearest row within h; None where `search` has
+        to be asked. It holds as long as the snapshot, and the version of `plans`.
 
         Raises CorruptFile where a structure of the plan cannot be opened; `search` leaves it.
         """
         self._follow_machine(snapshot)
-        return passages(snapshot, self.plans.plan(snapshot, question, 1, None), question)
+        return ways(snapshot, self.plans.plan(snapshot, question, 1, None), question)
 
     def stream(
         self, snapshot: Snapshot, rows: U64, weights: F32 | None, question: Question,

@@ -145,7 +145,7 @@ class Recent:
             return None
         best = int(np.argmin(distance))
         at = int(place[best])
-        match = Match(0, self._ids[at], self._keys[at], int(distance[best]))
+        match = self.match(at, int(distance[best]))
         if similar is None:
             return match
         told = distance[best : best + 1], similar.compared_bits, similar.measure
@@ -153,6 +153,10 @@ class Recent:
             match, similarity=float(estimated(*told)[0]),
             similarity_error=float(standard_error(*told)[0]),
         )
+
+    def match(self, place: int, distance: int) -> Match:
+        """The row of a place, at a distance from a document."""
+        return Match(0, self._ids[place], self._keys[place], distance)
 
     def named(self, names: Names) -> tuple[U64, U64, list[Any], U8, I64]:
         """Rows of some names: fingerprints (n, W), ids and keys (None without) (n,), sketches

@@ -52,8 +52,8 @@ def passages(way: str, table: Table, words: int) -> _native.Passages:
 
 @pytest.mark.parametrize("way", ["scan", "probe", "permuted"])
 @pytest.mark.parametrize("recipe", [Recipe(), Recipe(bits=128, sketch_bits=64)], ids=["64", "128"])
-def test_a_text_is_near_if_any_row_is_within_h(way: str, recipe: Recipe) -> None:
-    """Of a table, or of the rows before its place; its own row is that of `batch`."""
+def test_a_text_is_near_the_rows_of_least_distance(way: str, recipe: Recipe) -> None:
+    """Of a table, and of the rows before its place; its own row is that of `batch`."""
     kernel = kernel_of_arrivals(recipe)
     assert kernel is not None
     batch = recipe.batch(TEXTS)
@@ -64,19 +64,31 @@ def test_a_text_is_near_if_any_row_is_within_h(way: str, recipe: Recipe) -> None
     weights = np.zeros((len(TEXTS), recipe.bits), np.float32)
     ways = passages(way, table, words)
     for places in (_native.Places(rows, sketches), _native.Places(rows, sketches, weights)):
-        count = 0
-        for number, text in enumerate(TEXTS):
+        count = as_near = 0
+        for number, text in [*enumerate(TEXTS), *enumerate(TEXTS[:30])]:
             given = text.encode() if number % 2 else text
             told = kernel.arrive(given, places, count, ways)
-            stored = np.concatenate([rows[:count], table.fingerprints])
-            near = len(oracle.matches(stored, batch.rows[number : number + 1], H)) > 0
-            assert told == int(near)
+            query = batch.rows[number : number + 1]
+            waiting = oracle.distances(rows[:count], query)[0]
+            stored = oracle.distances(table.fingerprints, query)[0]
+            least = min([*waiting.tolist(), *stored.tolist()])
+            if least > H:
+                assert told == 0
+            else:
+                assert isinstance(told, tuple)
+                distance, place, passage, row = told
+                assert distance == least
+                assert place == next(iter(np.flatnonzero(waiting == least).tolist()), -1)
+                assert passage == (0 if stored.min() == least else -1)
+                assert row == -1 if passage < 0 else stored[row] == least
+                as_near += place >= 0 and passage == 0
             assert np.array_equal(rows[count], batch.rows[number])
             if sketch_words:
                 assert np.array_equal(sketches[count], batch.sketches[number])
-            count += not near
+            count += least > H or (least > 0 and number % 2) or (number == 27 and least == 0)
         assert 10 < count < len(TEXTS) - 5
-    assert np.array_equal(weights[count - 1], batch.weights[len(TEXTS) - 1]) or near
+        assert as_near, "to a row of the table and to one that waits"
+    assert np.array_equal(weights[count], batch.weights[29])
 
 
 def test_texts_without_a_fingerprint_are_told_apart() -> None:

@@ -1,4 +1,4 @@
-"""A plan's ways for one query by itself lead to the rows that the plan finds."""
+"""A plan's ways for one query by itself lead to the nearest row that the plan finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import oracle
 import pytest
 
 import simindex
-from simindex import Batch, IndexOptions, Recipe
+from simindex import Batch, IndexOptions, Match, Recipe
 from simindex._kernels import _native
 from simindex.simhash.reader import kernel_of_arrivals
 
@@ -18,8 +18,8 @@ TEXTS = [" ".join(f"w{number * place % 97}" for place in range(40)) for number i
 
 
 @pytest.mark.parametrize("method", ["auto", "scan", "psm", "bphs:G=4,g=1,r=2"])
-def test_rows_within_h_are_met_by_any_method(index_path: Path, method: str) -> None:
-    """In segments and in pending rows, among strangers."""
+def test_the_nearest_row_is_found_by_any_method(index_path: Path, method: str) -> None:
+    """In segments and in pending rows, among strangers; unless it is deleted."""
     recipe = Recipe()
     kernel = kernel_of_arrivals(recipe)
     assert kernel is not None
@@ -36,10 +36,23 @@ def test_rows_within_h_are_met_by_any_method(index_path: Path, method: str) -> N
         index.commit()
         snapshot, answerer = index._current(), index._handle.answerer
         question = answerer.question(h=H, first=True, threads=1, method=method)
-        ways = answerer.passages(snapshot, question)
+        ways = answerer.ways(snapshot, question)
         assert ways is not None
-        told = [kernel.arrive(text, places, 0, ways) for text in TEXTS]
-    assert told == (apart <= H).astype(int).tolist()
+        for number, text in enumerate(TEXTS):
+            told = kernel.arrive(text, places, 0, ways.passages)
+            if apart[number] > H:
+                assert told == 0
+                continue
+            assert isinstance(told, tuple)
+            distance, place, table, row = told
+            id_ = number if number < 50 else number + 2000
+            assert place == -1
+            assert ways.match(snapshot, table, row, distance) == Match(
+                0, id_, None, int(apart[number])
+            )
+        index.delete(ids=[id_])
+        index.commit()
+        assert ways.match(index._current(), table, row, distance) is None
 
 
 def test_a_plan_that_is_not_exact_has_none(index_path: Path) -> None:
@@ -48,4 +61,4 @@ def test_a_plan_that_is_not_exact_has_none(index_path: Path) -> None:
         index.commit()
         snapshot, answerer = index._current(), index._handle.answerer
         every = answerer.question(h=H, threads=1)
-        assert answerer.passages(snapshot, every) is None, "all matches are asked for"
+        assert answerer.ways(snapshot, every) is None, "all matches are asked for"

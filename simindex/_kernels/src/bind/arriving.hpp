@@ -47,8 +47,8 @@ class Passages {
     held_.push_back(nanobind::tuple(permuted));
   }
 
-  bool near(const std::uint64_t* query, int level) const {
-    return any_near(passages_, query, h_, level);
+  Nearest nearest(const std::uint64_t* query, std::uint64_t h, int level) const {
+    return simindex::nearest(passages_, query, h, level);
   }
   std::size_t words() const { return words_; }
   std::uint64_t h() const { return h_; }

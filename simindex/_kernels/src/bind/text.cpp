@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "bind/arrays.hpp"
@@ -18,7 +20,6 @@
 #include "cpu/levels.hpp"
 #include "cpu/workers.hpp"
 #include "methods/scan/near.hpp"
-#include "methods/scan/scan.hpp"
 #include "simhash/document_counts.hpp"
 #include "simhash/features.hpp"
 #include "simhash/fingerprinter.hpp"
@@ -51,7 +52,8 @@ using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<s
                               Out<std::int64_t, 1>, Invalid>;
 
 // Of a document that comes by itself; as _native.pyi has them.
-enum Arrival : int { kNew = 0, kNear = 1, kNoFingerprint = 2, kNotUtf8 = 3 };
+enum Arrival : int { kNew = 0, kUnsure = 1, kNoFingerprint = 2, kNotUtf8 = 3 };
+using NearRows = std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
 
 // Code units of a text that comes by itself, at most. So what is kept for the next one stays small, and
 // no signal waits for long.
@@ -137,10 +139,10 @@ class TextRecipe {
                 });
   }
 
-  // Puts a text's row into a free place, and tells whether it is near one of the first `count` there or
-  // of the tables.
-  int arrive(nb::handle object, const Places& places, std::size_t count,
-             const Passages& passages) const {
+  // Puts a text's row into a free place, and tells which of the first `count` there and of the tables'
+  // rows is nearest to it: as _native.pyi has it.
+  std::variant<int, NearRows> arrive(nb::handle object, const Places& places, std::size_t count,
+                                     const Passages& passages) const {
     const Text text = text_of(object);
     require(text.size <= kMostArriving, "text: up to 65,536 code units");
     require(count < places.capacity(), "count: below the places that there are");
@@ -168,10 +170,7 @@ class TextRecipe {
     scratch.reset(idle_.exchange(scratch.release()));
     if (reading != Reading::kDone) return kNotUtf8;
     if (static_cast<std::size_t>(features) < plan_.min_features) return kNoFingerprint;
-    const std::uint64_t* const query = places.row(count);
-    const Search search{query, 1, passages.h(), true};
-    if (scan(places.row(0), count, plan_.words, search, level_).matches.size != 0) return kNear;
-    return passages.near(query, level_) ? kNear : kNew;
+    return nearest(places, count, passages);
   }
 
   Features features(const nb::list& list) const {
@@ -267,6 +266,28 @@ class TextRecipe {
     std::vector<std::uint64_t> bits;
     std::vector<float> weights;
   };
+
+  // The rows nearest to that of place `count`: the first that waits, and one of the tables unless it is
+  // farther away.
+  std::variant<int, NearRows> nearest(const Places& places, std::size_t count,
+                                      const Passages& passages) const {
+    const std::uint64_t* const query = places.row(count);
+    Passage waiting;
+    waiting.table.rows = places.row(0);
+    waiting.table.n = count;
+    waiting.table.words = plan_.words;
+    const auto recent = simindex::nearest({&waiting, 1}, query, passages.h(), level_).found;
+    const Nearest stored =
+        passages.nearest(query, recent ? recent->distance : passages.h(), level_);
+    if (stored.unsure) return kUnsure;
+    if (stored.found) {
+      const auto& [table, row, distance] = *stored.found;
+      const bool as_near = recent && recent->distance == distance;
+      return NearRows{distance, as_near ? static_cast<std::int64_t>(recent->row) : -1, table, row};
+    }
+    if (recent) return NearRows{recent->distance, recent->row, -1, -1};
+    return kNew;
+  }
 
   template <class T>
   static Out<T, 1> copied(const std::vector<T>& values) {
