@@ -69,6 +69,13 @@ Simhashes = tuple[U64, F32, I64, Invalid]
 # bits (n, words + sketch_words), weights (n, 64 words), features counted to the minimum, or all
 # with a sketch
 
+# In how many documents each feature occurs: of several calls, one at a time, until it is taken.
+class DocumentTables:
+    def __init__(self) -> None: ...
+    @property
+    def features(self) -> int: ...  # what the tables hold; a feature may be in several
+    def take(self) -> tuple[U64, U32]: ...  # hashes ascend; nothing is left
+
 class TextRecipe:
     def __init__(
         self,
@@ -96,13 +103,17 @@ class TextRecipe:
     def hashes(self, hashes: U64, offsets: I64, threads: int = 1) -> Simhashes: ...
     def given(self, hashes: U64, weights: F64, offsets: I64, threads: int = 1) -> Simhashes: ...
     def features(self, texts: list[Any]) -> tuple[U64, U32, I64, Invalid]: ...
-    def text_frequencies(self, texts: list[Any], threads: int = 1) -> tuple[U64, U32, Invalid]: ...
-    def column_frequencies(
-        self, data: U8, offsets: I64, threads: int = 1
-    ) -> tuple[U64, U32, Invalid]: ...
-    def unit_frequencies(
-        self, bytes: U8, starts: U64, ends: U64, offsets: I64, threads: int = 1
-    ) -> tuple[U64, U32, Invalid]: ...
+    # Counts the features of documents into the tables; if a text is no UTF-8, some of them.
+    def count_in_texts(
+        self, tables: DocumentTables, texts: list[Any], threads: int = 1
+    ) -> tuple[Invalid]: ...
+    def count_in_column(
+        self, tables: DocumentTables, data: U8, offsets: I64, threads: int = 1
+    ) -> tuple[Invalid]: ...
+    def count_in_units(
+        self, tables: DocumentTables, bytes: U8, starts: U64, ends: U64, offsets: I64,
+        threads: int = 1,
+    ) -> tuple[Invalid]: ...
     def split(self, texts: list[Any]) -> tuple[U8, U64, U64, I64, Invalid]: ...
     # Puts the row of a text of up to 65,536 code units into place `count`. Returns 0 if no row of
     # those before or of the passages is within h; 1 if a search has to tell; 2 if it has too few

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -185,6 +185,14 @@ class Gathered:
     def _found(self, place: int) -> tuple[Chunk, int]:
         number = bisect_right(self._starts, place) - 1
         return self.chunks[number], place - self._starts[number]
+
+    def parted(self, by_place: Mapping[int, T]) -> Iterator[tuple[Chunk, dict[int, T]]]:
+        """The chunks, each with what belongs to its documents, by their places in it."""
+        parts: list[dict[int, T]] = [{} for _ in self.chunks]
+        for place, what in by_place.items():
+            number = bisect_right(self._starts, place) - 1
+            parts[number][place - self._starts[number]] = what
+        return zip(self.chunks, parts, strict=True)
 
     def numbered(self) -> list[bool]:
         """Of each document whether its name is made, since its record has no id."""

@@ -19,7 +19,7 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from simindex.cli.chunks import Chunk, characters_of, chunks, read_ahead, texts_of
+from simindex.cli.chunks import Chunk, chunks, read_ahead, texts_of
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
@@ -129,7 +129,7 @@ def learned_from_sample(
                 ]
                 chosen += len(in_it)
                 yield in_it
-                progress.advance(len(chunk), characters_of(chunk))
+                progress.advance(len(chunk))
 
     with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
         counted = recipe.document_frequencies(Parts(texts(progress)))
@@ -168,11 +168,11 @@ def learned_from_first(
                     some = some[: most - learned]
                 held.append(some if printed else some.without_raw())
                 learned += len(some)
-                progress.advance(len(some), some.characters)
+                progress.advance(len(some))
             else:
                 held.append(_slim(some, printed))
                 learned += 1
-                progress.advance(1, len(some.text))
+                progress.advance(1)
             held_bytes += held[-1].held_bytes
             if learned >= most or held_bytes >= MOST_HELD_BYTES:
                 ended = False

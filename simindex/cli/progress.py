@@ -98,8 +98,8 @@ class Progress:
         if self._live is not None:
             self._live.stop()
 
-    def advance(self, documents: int, characters: int) -> None:
-        """Note that so many more documents were done."""
+    def advance(self, documents: int, characters: int = 0) -> None:
+        """Note that so many more documents were done, with so many characters if these are told."""
         self.documents += documents
         self.characters += characters
         if self._is_due():

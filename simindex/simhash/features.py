@@ -60,6 +60,9 @@ SPLIT_CHARACTERS = 1 << 20
 FIRST_OF_CHARACTER = -64
 """Bytes that continue a character of UTF-8 are below, as signed numbers."""
 
+CACHED_BYTES = 1 << 16
+"""Bytes that are looked at at once, so that what is found stays in the first cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -103,8 +106,11 @@ class Column:
     @property
     def characters(self) -> int:
         """Of all texts together: bytes that continue no character."""
-        data = self.data[self.offsets[0] : self.offsets[-1]]
-        return int(np.count_nonzero(data.view(np.int8) >= FIRST_OF_CHARACTER))
+        data = self.data[self.offsets[0] : self.offsets[-1]].view(np.int8)
+        return sum(
+            int(np.count_nonzero(data[start : start + CACHED_BYTES] >= FIRST_OF_CHARACTER))
+            for start in range(0, len(data), CACHED_BYTES)
+        )
 
     def copied(self) -> Column:
         """The same texts alone: a part holds all of the column that it was taken from."""

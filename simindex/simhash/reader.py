@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ from simindex.simhash.features import (
 from simindex.simhash.projection import PROJECTIONS, normal_quantiles
 from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, WEIGHTINGS, sublinear_steps
 from simindex.threads import thread_count
+
+TAKEN_FEATURES, TAKEN_TEXTS = 1 << 18, 1 << 24
+"""Features, or texts, from which counts are taken out of the kernel's tables. A table of 32 bytes a
+feature is to fit a cache; and most features of a portion are also those of the one before, so that
+taking each portion would sort them again and again."""
 
 _NO_BUCKETS = np.empty((0, 8), dtype=np.uint64)
 _NO_STEPS = np.empty(0, dtype=np.uint32)
@@ -121,15 +127,25 @@ class Reader:
     def frequencies(
         self, texts: Iterable[Any], threads: int | None
     ) -> Iterator[tuple[U64, U32, int]]:
-        """Of each portion of the texts: its features, their counts, and how many texts it has.
+        """Of some portions of the texts: their features, their counts, and how many texts they are.
 
-        Features ascend; the count of one is in how many texts of the portion it occurs.
+        Features ascend; the count of one is in how many of the texts it occurs.
         """
+        tables = _native.DocumentTables()
         kernel = self.kernel
-        calls = kernel.text_frequencies, kernel.column_frequencies, kernel.unit_frequencies
+        calls = (
+            partial(kernel.count_in_texts, tables), partial(kernel.count_in_column, tables),
+            partial(kernel.count_in_units, tables),
+        )
         most = COUNTED_CHARACTERS if self.plain else SPLIT_CHARACTERS
-        for arrays, number in self._answers(texts, threads, calls, most):
-            yield *arrays, number
+        counted = 0
+        for _, number in self._answers(texts, threads, calls, most):
+            counted += number
+            if tables.features >= TAKEN_FEATURES or counted >= TAKEN_TEXTS:
+                yield *tables.take(), counted
+                counted = 0
+        if counted:
+            yield *tables.take(), counted
 
     def _answers(
         self, texts: Iterable[Any], threads: int | None, calls: _Calls, most: int | None

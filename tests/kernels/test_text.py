@@ -6,6 +6,7 @@ import os
 import random
 import threading
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -170,8 +171,13 @@ def test_features_of_many_documents_are_counted_once_a_document(threads):
     per_text = [made.features([text]) for text in texts]
     truth = Counter(hash_ for found in per_text for hash_ in set(found[0].tolist()))
     assert len(truth) > 10_000
-    hashes, counts, _ = made.text_frequencies(texts, threads)
+    tables = _native.DocumentTables()
+    for some in (texts[:7], texts[7:40], [], texts[40:]):
+        assert made.count_in_texts(tables, some, threads) == ((-1, -1),)
+    assert len(truth) <= tables.features <= threads * len(truth)
+    hashes, counts = tables.take()
     assert list(zip(hashes.tolist(), counts.tolist(), strict=True)) == sorted(truth.items())
+    assert tables.features == len(tables.take()[0]) == 0
     times = Counter(texts[-1].split())
     assert sorted(per_text[-1][1].tolist()) == sorted(times.values())
 
@@ -201,9 +207,10 @@ def test_any_offsets_of_a_column_are_clamped(offsets, data, unit):
     assert found[3] == expected[3]
     if found[3] == (-1, -1):
         assert shown(found) == shown(expected)
-        assert [a.tolist() for a in made.column_frequencies(*arrays)[:2]] == (
-            [a.tolist() for a in made.text_frequencies(texts)[:2]]
-        )
+        of_column, of_texts = _native.DocumentTables(), _native.DocumentTables()
+        made.count_in_column(of_column, *arrays)
+        made.count_in_texts(of_texts, texts)
+        assert [a.tolist() for a in of_column.take()] == [a.tolist() for a in of_texts.take()]
     assert found[0].shape == (len(offsets) - 1, 2) and found[1].shape == (len(offsets) - 1, 128)
 
 
@@ -242,7 +249,7 @@ def test_any_units_are_read_or_refused(size, spans, offsets):
     flat = [place for span in spans for place in span]
     fine = size >= 64 and flat == sorted(flat) and (not flat or flat[-1] <= size - 64)
     made = kernel(sizes=sizes_array(1, 2))
-    for call in (made.units, made.unit_frequencies):
+    for call in (made.units, partial(made.count_in_units, _native.DocumentTables())):
         arguments = data, starts, ends, np.array(offsets, dtype=np.int64)
         if fine:
             call(*arguments)
@@ -318,9 +325,9 @@ def test_arguments_of_another_type_are_refused(change):
 def test_arrays_that_do_not_go_together_are_refused():
     one, none = np.zeros(1, dtype=np.int64), np.empty(0, dtype=np.int64)
     hashes, data = np.zeros(2, dtype=np.uint64), np.zeros(64, dtype=np.uint8)
-    made = kernel()
+    made, tables = kernel(), _native.DocumentTables()
     for call, arguments in (
-        (made.column, (data, none)), (made.column_frequencies, (data, none)),
+        (made.column, (data, none)), (made.count_in_column, (tables, data, none)),
         (made.hashes, (hashes, none)), (made.given, (hashes, np.ones(1), one)),
         (made.given, (hashes, np.ones(2), none)), (made.units, (data, hashes, hashes[:1], one)),
         (made.units, (data[:63], hashes[:0], hashes[:0], one)),
@@ -333,7 +340,7 @@ def test_arrays_that_do_not_go_together_are_refused():
         (made.features, ([bytearray(b"a")],)), (made.split, ([None],)),
         (made.given, (hashes, np.ones(2, dtype=np.float32), one)),
         (made.hashes, (hashes.astype(np.int64), one)),
-        (made.text_frequencies, ([1],)), (made.hashes, (hashes[::2], one.astype(np.int32))),
+        (made.count_in_texts, (tables, [1])), (made.hashes, (hashes[::2], one.astype(np.int32))),
     ):  # fmt: skip
         with pytest.raises(TypeError):
             call(*arguments)

@@ -494,13 +494,16 @@ def test_formats_are_built_beside_what_bounds_them(tmp_path: Path) -> None:
         "formats", "--rows", "40", "--repeat", "1", "--data", str(tmp_path / "data"),
         into=tmp_path / "a.json",
     )
-    told = {one["workload"]: (one["rows"], one["unit"]) for one in measured[::3]}
+    told = {one["workload"]: (one["rows"], one["unit"]) for one in measured[::5]}
     assert told["html, one core to an index"] == (40, "documents/s")
     assert told["html, all cores to an index"] == (40, "documents/s")
-    rates = ["documents/s", "documents/s", "times"]
-    assert [one["unit"] for one in measured] == [*rates, *rates, "documents/s", *rates]
-    for built, bound, share in (measured[:3], measured[3:6], measured[7:]):
-        assert share["median"] == pytest.approx(built["median"] / bound["median"])
+    built = ["documents/s"] * 2  # with the start, and without
+    bounded = [*built, "documents/s", "times", "times"]
+    assert [one["unit"] for one in measured] == [*bounded, *bounded, *built, *bounded]
+    for whole, without, bound, *shares in (measured[:5], measured[5:10], measured[12:]):
+        assert whole["median"] < without["median"]
+        for share, rate in zip(shares, (whole, without), strict=True):
+            assert share["median"] == pytest.approx(rate["median"] / bound["median"])
 
 
 def test_text_bounds_parts_make_up_the_whole(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@
     wet       texts of an archive, .warc.wet.gz        the goal of 20,000 documents/s
     parquet   a column of texts                        word weights and fingerprints alone
 
-`simindex build` runs in a process of its own, from its start to its end. A bound is timed in a
-process of its own, without its start, of bytes and texts that are in memory.
+`simindex build` runs in a process of its own, from its start to its end. In turn with it, it runs
+on one document of the same format, which is the time of the start. A bound is timed in a process of
+its own, without its start, of bytes and texts that are in memory.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ PAGES = 6000
 DISTINCT = 25_000
 """Texts of 300 words; more documents are these with a number each."""
 
+LEAST_S = 0.001
+"""Seconds without the start, at least: of a few documents they are less than the spread."""
+
 
 def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
     """One format after the other."""
@@ -46,12 +50,17 @@ def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measu
     if pages:
         number = min(PAGES, options.rows)
         folder = _folder(pages, directory / "pages", number)
+        one = _folder(pages, directory / "page", 1)
         for name, cores in (("html, one core", 1), ("html, all cores", len(machine.CORES))):
-            spent = in_turn(watch, folder, directory, cores=cores, bound="extract-pages")
+            spent = in_turn(watch, folder, one, directory, cores=cores, bound="extract-pages")
             measured += _told(name, number, spent, "of extraction alone on one core")
+    singles = {
+        "wet": _archive(texts[:1], directory / "text.warc.wet.gz"),
+        "parquet": _column(texts[:1], directory / "text.parquet"),
+    }
     for name, path in given.items():
         spent = in_turn(
-            watch, path, directory, cores=len(machine.CORES),
+            watch, path, singles[name], directory, cores=len(machine.CORES),
             bound="fingerprint-column" if name == "parquet" else None,
         )
         measured += _told(name, len(texts), spent, "of fingerprints alone")
@@ -62,20 +71,25 @@ Seconds = dict[str, list[float]]
 
 
 def in_turn(
-    watch: Stopwatch, source: Path, directory: Path, *, cores: int, bound: str | None
+    watch: Stopwatch, source: Path, one: Path, directory: Path, *, cores: int, bound: str | None
 ) -> Seconds:
-    """Seconds of builds and, if there is one, of what bounds them, one after the other."""
-    spent: Seconds = {"build": [], "bound": []}
+    """Seconds of builds, of their starts, and of what bounds them if there is one, in turn.
+
+    `one` is a source of one document.
+    """
+    spent: Seconds = {"build": [], "start": [], "bound": []}
     for repetition in range(watch.repeat + 1):
         with machine.on_every_core():
             os.sched_setaffinity(0, sorted(machine.CORES)[-cores:])
             built = _build(source, directory / "formats.sim")
+            start = _build(one, directory / "formats.sim")
             alone = 0.0
             if bound is not None:
                 alone = in_fresh_process(bound, path=str(source))["seconds"]
-        say(f"  {source.name}: {built:.2f} s, alone {alone:.2f} s")
+        say(f"  {source.name}: {built:.2f} s, its start {start:.2f} s, alone {alone:.2f} s")
         if repetition:
             spent["build"].append(built)
+            spent["start"].append(start)
             if bound is not None:
                 spent["bound"].append(alone)
     return spent
@@ -93,14 +107,21 @@ def _build(source: Path, index: Path) -> float:
 
 
 def _told(name: str, n: int, spent: Seconds, of: str) -> Iterator[Measurement]:
-    rates = tuple(n / seconds for seconds in spent["build"])
-    yield Measurement(f"{name} to an index", "simindex build", n, rates, "documents/s")
+    whole = spent["build"]
+    without = [
+        max(built - start, LEAST_S) for built, start in zip(whole, spent["start"], strict=True)
+    ]
+    runs = {"simindex build": whole, "simindex build, without its start": without}
+    for engine, seconds in runs.items():
+        rates = tuple(n / some for some in seconds)
+        yield Measurement(f"{name} to an index", engine, n, rates, "documents/s")
     if spent["bound"]:
         alone = tuple(n / seconds for seconds in spent["bound"])
         yield Measurement(f"{name}, {of}", "bound", n, alone, "documents/s")
-        pairs = zip(spent["build"], spent["bound"], strict=True)
-        shares = tuple(bound / built for built, bound in pairs)
-        yield Measurement(f"{name}, {of}", "simindex build", n, shares, "times")
+        for engine, seconds in runs.items():
+            pairs = zip(seconds, spent["bound"], strict=True)
+            shares = tuple(bound / some for some, bound in pairs)
+            yield Measurement(f"{name}, {of}", engine, n, shares, "times")
 
 
 def _many(texts: list[str], rows: int) -> list[str]:

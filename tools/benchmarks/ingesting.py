@@ -28,7 +28,7 @@ from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.texts import documents
 
 COPIES, EDITS = 0.10, 0.15
-ASKED = 15_000
+ASKED = 60_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ def named_apart(
         if stored.key(row) == keys[row]
     }
     numbers = buffer.documents.numbered()
-    numbered = [numbers[place] for place in buffer.places]
+    numbered = np.array([numbers[place] for place in buffer.places], np.bool_)
     asked = [
-        row for row, made_up in enumerate(numbered)
-        if row not in known and (made_up or stored.distance[row] == 0)
+        row for row in np.flatnonzero(numbered | (stored.distance == 0)).tolist()
+        if row not in known
     ]
     there = index.contains(keys=[keys[row] for row in asked]) if asked else ()
     renamed = False

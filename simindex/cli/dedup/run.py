@@ -27,7 +27,6 @@ from simindex.cli.chunks import (
     Chunk,
     SkippedReport,
     batch_of,
-    characters_of,
     portions,
     read_ahead,
 )
@@ -108,7 +107,7 @@ class Run:
         def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
             batch = self.short.batch(chunk)
             self.without.add(chunk, batch.skipped)
-            progress.advance(len(chunk), characters_of(chunk))
+            progress.advance(len(chunk))
             return batch
 
         with closing(read_ahead(_buffers(documents, most, batch_of_chunk))) as buffers:
@@ -227,17 +226,11 @@ class Run:
         return greedy(batch.rows, order, excluded, self.near, self.near.sketches(batch))
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
-        start = 0
-        for chunk in buffer.documents.chunks:
-            some = {
-                place - start: loss for place, loss in lost.items()
-                if start <= place < start + len(chunk)
-            }
+        for chunk, some in buffer.documents.parted(lost):
             if isinstance(chunk, Documents) and chunk.raw is not None:
                 self._put_columns(chunk, some)
             else:
                 self._put((document, some.get(place)) for place, document in enumerate(chunk))
-            start += len(chunk)
         if self.place.lasting:
             settle(self.output)
             if self.listing is not None:
@@ -315,11 +308,15 @@ def _named(
     lost: dict[int, Loss] = {}
     documents, places = buffer.documents, buffer.places
     distances = np.minimum(stored.distance, losses.distance)
-    for row in np.flatnonzero(distances != NOWHERE).tolist():
-        distance, place = int(distances[row]), places[row]
+    rows = np.flatnonzero(distances != NOWHERE)
+    of_stored = (stored.distance == distances)[rows].tolist()
+    for row, distance, is_stored in zip(
+        rows.tolist(), distances[rows].tolist(), of_stored, strict=True
+    ):
+        place = places[row]
         if row in known:
             loss = Loss(documents.key(place), 0, known=True)
-        elif stored.distance[row] == distance:
+        elif is_stored:
             loss = Loss(key_text(stored.key(row)) or "", distance)
         else:
             winner = places[int(losses.winner[row])]

@@ -30,7 +30,6 @@ from simindex.cli.chunks import (
     Buffer,
     Chunk,
     SkippedReport,
-    characters_of,
     places_of_rows,
     portions,
     read_ahead,
@@ -129,7 +128,7 @@ class Ranking:
                     for name in (named, document.place.encode()):
                         self._keys.write(name)
                         self._ends.append(self._ends[-1] + len(name))
-                progress.advance(len(chunk), characters_of(chunk))
+                progress.advance(len(chunk))
 
     def _compare_names(
         self, chunk: Chunk, batch: simindex.Batch, earlier: simindex.Index

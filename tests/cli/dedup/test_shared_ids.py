@@ -3,12 +3,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from simindex.cli.dedup import shared_ids
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.dedup.shared_ids import SharedIds
-from simindex.inputs import Document
+from simindex.inputs import Document, Documents
+from simindex.simhash.features import Column
 
 Run = Callable[..., Any]
 
@@ -55,3 +57,14 @@ def test_no_more_ids_are_remembered_than_stated(monkeypatch: pytest.MonkeyPatch)
     assert list(seen.told()) == []
     seen.see(document("d", 6), Loss("z", 1))
     assert "'d'" in next(seen.told()) and "f.jsonl:6" in next(seen.told())
+
+
+def test_columns_and_single_documents_are_compared_with_each_other() -> None:
+    """Places are those of the column; a document that lost to its own id is passed over."""
+    offsets = np.array([0, 1, 2, 3, 4], np.int64)
+    texts = Column(np.frombuffer(b"abcd", np.uint8), offsets)
+    seen = SharedIds()
+    seen.see(document("x", 1), None)
+    seen.see_all(Documents("g.jsonl", 7, ["y", "x", "z", "x"], texts), {1: Loss("x", 2)})
+    told = next(seen.told())
+    assert "'x'" in told and "as in g.jsonl:10:" in told

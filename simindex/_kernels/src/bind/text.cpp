@@ -47,7 +47,8 @@ FeatureChoice choice_of(int unit, bool pairs, const In<std::uint8_t, 1>& sizes,
 
 using Simhashes = std::tuple<Out<std::uint64_t, 2>, Out<float, 2>, Out<std::int64_t, 1>, Invalid>;
 using Features = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Invalid>;
-using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Invalid>;
+using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>>;
+using Counting = std::tuple<Invalid>;
 using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<std::uint64_t, 1>,
                               Out<std::int64_t, 1>, Invalid>;
 
@@ -201,24 +202,26 @@ class TextRecipe {
     return {copied(hashes), copied(counts), offsets.release(), invalid.found()};
   }
 
-  Frequencies text_frequencies(const nb::list& list, std::size_t threads) const {
+  Counting count_in_texts(DocumentTables& tables, const nb::list& list,
+                          std::size_t threads) const {
     const Texts texts = texts_of(list);
-    return frequencies_of(texts.texts, threads);
+    return count_texts(tables, texts.texts, threads);
   }
 
-  Frequencies column_frequencies(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets,
-                                 std::size_t threads) const {
-    return frequencies_of(texts_of(data, offsets), threads);
+  Counting count_in_column(DocumentTables& tables, In<std::uint8_t, 1> data,
+                           In<std::int64_t, 1> offsets, std::size_t threads) const {
+    return count_texts(tables, texts_of(data, offsets), threads);
   }
 
-  Frequencies unit_frequencies(In<std::uint8_t, 1> bytes, In<std::uint64_t, 1> starts,
-                               In<std::uint64_t, 1> ends, In<std::int64_t, 1> offsets,
-                               std::size_t threads) const {
+  Counting count_in_units(DocumentTables& tables, In<std::uint8_t, 1> bytes,
+                          In<std::uint64_t, 1> starts, In<std::uint64_t, 1> ends,
+                          In<std::int64_t, 1> offsets, std::size_t threads) const {
     const std::vector<ReadyUnits> documents = units_of(bytes, starts, ends, offsets);
-    return frequencies(documents.size(), threads,
-                       [&](FeatureReader& reader, std::size_t i, auto& sink, auto&) {
-                         reader.read(documents[i], sink);
-                       });
+    count(tables, documents.size(), threads,
+          [&](FeatureReader& reader, std::size_t i, auto& sink, auto&) {
+            reader.read(documents[i], sink);
+          });
+    return {Invalid{-1, -1}};
   }
 
   SplitTexts split_texts(const nb::list& list) const {
@@ -334,58 +337,42 @@ class TextRecipe {
             features.release(), {-1, -1}};
   }
 
-  Frequencies frequencies_of(const std::vector<Text>& texts, std::size_t threads) const {
+  Counting count_texts(DocumentTables& tables, const std::vector<Text>& texts,
+                       std::size_t threads) const {
     FirstInvalid invalid;
-    Frequencies counted = frequencies(
-        texts.size(), threads, [&](FeatureReader& reader, std::size_t i, auto& sink, auto& stopped) {
-          if (invalid.before(i)) return;
-          if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
-            invalid.report(i, reader.invalid_at());
-          }
-        });
-    std::get<2>(counted) = invalid.found();
-    return counted;
+    count(tables, texts.size(), threads, [&](FeatureReader& reader, std::size_t i, auto& sink,
+                                             auto& stopped) {
+      if (invalid.before(i)) return;
+      if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
+        invalid.report(i, reader.invalid_at());
+      }
+    });
+    return {invalid.found()};
   }
 
   // Calls read(reader, i, sink, stopped) for every document.
   template <class Read>
-  Frequencies frequencies(std::size_t n, std::size_t threads, Read read) const {
+  void count(DocumentTables& tables, std::size_t n, std::size_t threads, Read read) const {
     require(n <= 0xffffffff, "more than 2^32 - 1 documents");
     Signals signals;
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> counted;
-    std::size_t distinct = 0;
     struct Scratch {
       FeatureReader reader;
-      DocumentCounts counts;
+      std::unique_ptr<DocumentCounts> counts;
     };
     {
       const ReleasedGil release;
       split(
-          n, threads, [this] { return Scratch{FeatureReader(plan_.features, level_), {}}; },
+          n, threads,
+          [&] { return Scratch{FeatureReader(plan_.features, level_), tables.lend()}; },
           [&](Scratch& scratch, std::size_t i, auto& stopped) {
-            scratch.counts.begin();
-            auto sink = [&](std::span<const std::uint64_t> found) { scratch.counts.add(found); };
+            scratch.counts->begin();
+            auto sink = [&](std::span<const std::uint64_t> found) { scratch.counts->add(found); };
             read(scratch.reader, i, sink, stopped);
           },
-          [&](const Scratch& scratch) { scratch.counts.append_to(counted); },
+          [&](Scratch& scratch) { tables.give_back(std::move(scratch.counts)); },
           [&signals] { return signals(); });
-      std::sort(counted.begin(), counted.end());
-      for (const auto& [hash, times] : counted) {
-        if (distinct != 0 && counted[distinct - 1].first == hash) {
-          counted[distinct - 1].second += times;
-        } else {
-          counted[distinct++] = {hash, times};
-        }
-      }
     }
     signals.raise();
-    Fresh<std::uint64_t> hashes(distinct);
-    Fresh<std::uint32_t> counts(distinct);
-    for (std::size_t i = 0; i < distinct; ++i) {
-      hashes.data()[i] = counted[i].first;
-      counts.data()[i] = counted[i].second;
-    }
-    return {hashes.release(), counts.release(), {-1, -1}};
   }
 
   In<std::uint64_t, 2> idf_;
@@ -395,6 +382,21 @@ class TextRecipe {
   int level_ = 0;
   mutable std::atomic<Scratch*> idle_{nullptr};
 };
+
+Frequencies taken(DocumentTables& tables) {
+  DocumentTables::Counted counted;
+  {
+    const ReleasedGil release;
+    counted = tables.take();
+  }
+  Fresh<std::uint64_t> hashes(counted.size());
+  Fresh<std::uint32_t> documents(counted.size());
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    hashes.data()[i] = counted[i].first;
+    documents.data()[i] = counted[i].second;
+  }
+  return {hashes.release(), documents.release()};
+}
 
 Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t, 1> steps) {
   require(hashes.size() == steps.size(), "hashes and steps differ in length");
@@ -415,6 +417,10 @@ std::tuple<std::string, std::string> unicode_versions() {
 }  // namespace
 
 void bind_text(nb::module_& m) {
+  nb::class_<DocumentTables>(m, "DocumentTables")
+      .def(nb::init<>())
+      .def_prop_ro("features", &DocumentTables::features)
+      .def("take", &taken);
   nb::class_<TextRecipe>(m, "TextRecipe")
       .def(nb::init<int, bool, In<std::uint8_t, 1>, std::uint32_t, int, bool, In<std::uint64_t, 2>,
                     std::uint32_t, In<std::uint32_t, 1>, int, In<std::int16_t, 1>, int, std::size_t,
@@ -435,13 +441,13 @@ void bind_text(nb::module_& m) {
       .def("given", &TextRecipe::given, nb::arg("hashes").noconvert(),
            nb::arg("weights").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
       .def("features", &TextRecipe::features, nb::arg("texts"))
-      .def("text_frequencies", &TextRecipe::text_frequencies, nb::arg("texts"),
+      .def("count_in_texts", &TextRecipe::count_in_texts, nb::arg("tables"), nb::arg("texts"),
            nb::arg("threads") = 1)
-      .def("column_frequencies", &TextRecipe::column_frequencies, nb::arg("data").noconvert(),
-           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
-      .def("unit_frequencies", &TextRecipe::unit_frequencies, nb::arg("bytes").noconvert(),
-           nb::arg("starts").noconvert(), nb::arg("ends").noconvert(),
-           nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("count_in_column", &TextRecipe::count_in_column, nb::arg("tables"),
+           nb::arg("data").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("count_in_units", &TextRecipe::count_in_units, nb::arg("tables"),
+           nb::arg("bytes").noconvert(), nb::arg("starts").noconvert(),
+           nb::arg("ends").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
       .def("split", &TextRecipe::split_texts, nb::arg("texts"))
       .def("arrive", &TextRecipe::arrive, nb::arg("text"), nb::arg("places"), nb::arg("count"),
            nb::arg("passages"));

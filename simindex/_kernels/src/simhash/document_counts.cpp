@@ -54,4 +54,44 @@ void DocumentCounts::grow() {
   }
 }
 
+std::unique_ptr<DocumentCounts> DocumentTables::lend() {
+  const std::lock_guard lock(mutex_);
+  if (tables_.empty()) return std::make_unique<DocumentCounts>();
+  std::unique_ptr<DocumentCounts> table = std::move(tables_.back());
+  tables_.pop_back();
+  return table;
+}
+
+void DocumentTables::give_back(std::unique_ptr<DocumentCounts> table) {
+  const std::lock_guard lock(mutex_);
+  tables_.push_back(std::move(table));
+}
+
+std::size_t DocumentTables::features() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t features = 0;
+  for (const auto& table : tables_) features += table->features();
+  return features;
+}
+
+DocumentTables::Counted DocumentTables::take() {
+  Counted counted;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& table : tables_) table->append_to(counted);
+    tables_.clear();
+  }
+  std::sort(counted.begin(), counted.end());
+  std::size_t distinct = 0;
+  for (const auto& [hash, documents] : counted) {
+    if (distinct != 0 && counted[distinct - 1].first == hash) {
+      counted[distinct - 1].second += documents;
+    } else {
+      counted[distinct++] = {hash, documents};
+    }
+  }
+  counted.resize(distinct);
+  return counted;
+}
+
 }  // namespace simindex

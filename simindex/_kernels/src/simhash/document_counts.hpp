@@ -1,4 +1,4 @@
-// In how many documents each feature occurs: one table for all documents of a thread.
+// In how many documents each feature occurs: a table for each thread, until all are taken.
 //
 //   slots  | free | h 12 of 7 | h 1 of 7 | free | h 3 of 2 ...     power of two, at most half full
 //
@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -23,6 +25,8 @@ class DocumentCounts {
   void begin() { ++document_; }
 
   void add(std::span<const std::uint64_t> hashes);
+
+  std::size_t features() const { return features_; }
 
   // Appends (hash, documents) of each feature, in no stated order.
   void append_to(std::vector<std::pair<std::uint64_t, std::uint32_t>>& counted) const;
@@ -41,6 +45,27 @@ class DocumentCounts {
   std::vector<Slot> slots_;
   std::size_t features_ = 0;
   std::uint32_t document_ = 0;
+};
+
+// The tables of some calls, one after the other: a call finds the tables that the ones before filled, and
+// a feature of many calls is sorted once. One call at a time, whose threads each have one table.
+class DocumentTables {
+ public:
+  using Counted = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
+
+  // A table for a thread, which gives it back when all of its documents are counted.
+  std::unique_ptr<DocumentCounts> lend();
+  void give_back(std::unique_ptr<DocumentCounts> table);
+
+  // Of all tables that are here; a feature counts in each that has it.
+  std::size_t features() const;
+
+  // Features with their documents, by ascending hash. The tables are empty then.
+  Counted take();
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<DocumentCounts>> tables_;
 };
 
 }  // namespace simindex
