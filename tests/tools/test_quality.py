@@ -140,6 +140,29 @@ def test_resemblances_and_scores_beside_minhash_are_counted_by_hand() -> None:
     apart = np.triu(np.ones((4, 4), np.bool_), 1)
     apart[0, 3] = False
     right = np.asarray(found >= 0.5)
-    one = minhash.Collection("one", apart, {"jaccard": right}, {}, {})
+    one = minhash.Collection("one", apart, {"jaccard": right}, {}, {}, {})
     assert one.f1(np.asarray(found >= 0.8), "jaccard") == 2 * 1 / (1 + 3)
     assert np.isnan(one.f1(right, "jaccard", different=True))
+
+
+def test_the_expected_score_is_that_of_drawn_bits(rng: np.random.Generator) -> None:
+    """Bits that differ with the chance of each pair, drawn a hundred times."""
+    from reproduce import minhash
+
+    from simindex import Recipe
+    from simindex.planning.similarity import similar
+
+    resemblances = np.repeat([0.3, 0.7, 0.78, 0.8, 0.82, 0.95], [50, 20, 10, 5, 10, 20])
+    share = np.arccos(2 * resemblances / (1 + resemblances)) / np.pi
+    right = resemblances >= 0.8
+    for width in minhash.WIDTHS:
+        h = similar(
+            0.8, h=None, recall=1.0, bits=64, sketch_bits=width, measure="jaccard",
+            recipe=Recipe(weighting="binary"),
+        ).h
+        apart = rng.binomial(width, share, (100, len(share)))
+        near = rng.binomial(64, share, apart.shape) <= h
+        found = near & (apart <= width * np.arccos(1.6 / 1.8) / np.pi)
+        scores = 2 * (found & right).sum(axis=1) / (found.sum(axis=1) + right.sum())
+        expected = minhash.expected_f1(resemblances.astype(np.float32), width)
+        assert abs(expected - scores.mean()) < 4 * scores.std() / 10

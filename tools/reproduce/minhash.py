@@ -8,6 +8,9 @@
     MinHash     the share of equal permutations, for Jaccard 0.8 or more; for the cosine from the
                 threshold on that has the best mean F1 over all other collections
 
+    expected    F1 that independent bits have on average, by the exact resemblances of a collection:
+                what widths of sketches allow
+
 Needs datasketch.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from math import lgamma, pi
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,7 @@ from numpy.typing import NDArray
 
 from reproduce import truth
 from simindex import Recipe, find_all
+from simindex.planning.similarity import similar
 
 WIDTHS = (512, 1024)
 PERMUTATIONS = (128, 256)
@@ -29,6 +34,8 @@ COSINE, RESEMBLANCE = 0.9, 0.8
 ENOUGH = 1000
 """Pairs of different pages over which an F1 says something."""
 
+NOT_FOUND = 0.4
+"""Resemblance of pairs that no sketch takes for RESEMBLANCE."""
 SHINGLE_WORDS = 3
 PORTION = 20_000
 """Shingles that are columns at once."""
@@ -51,6 +58,8 @@ class Collection:
     """By truth and width."""
     estimated: dict[int, Matrix]
     """By the number of permutations."""
+    expected: dict[int, float]
+    """F1 at the resemblance, by width."""
 
     def f1(self, found: Bools, of: str, *, different: bool = False) -> float:
         """Of all pairs, or of those of different pages; nan where these are too few."""
@@ -65,9 +74,10 @@ def collection(name: str, texts: list[str], pages: list[str]) -> Collection:
     """Everything of one collection."""
     shingled = [_shingles(text) for text in texts]
     page = np.unique(pages, return_inverse=True)[1]
+    resemblance = _resemblances(shingled)
     right = {
         "cosine": truth.cosines(texts) >= COSINE - 1e-6,
-        "jaccard": _resemblances(shingled) >= RESEMBLANCE - 1e-6,
+        "jaccard": resemblance >= RESEMBLANCE - 1e-6,
     }
     found = {}
     for width in WIDTHS:
@@ -81,7 +91,34 @@ def collection(name: str, texts: list[str], pages: list[str]) -> Collection:
         ))
     apart = np.triu(page[:, None] != page[None, :], 1)
     estimated = {number: _minhashes(shingled, number) for number in PERMUTATIONS}
-    return Collection(name, apart, right, found, estimated)
+    of_all = resemblance[np.triu_indices(len(texts), 1)]
+    expected = {width: expected_f1(of_all, width) for width in WIDTHS}
+    return Collection(name, apart, right, found, estimated, expected)
+
+
+def expected_f1(resemblances: Matrix, width: int) -> float:
+    """F1 of independent bits on average, at RESEMBLANCE: each bit of a pair differs with the chance
+    that sets of equal size have. Resemblances are those of all pairs."""
+    near = resemblances[resemblances > NOT_FOUND].astype(np.float64)
+    share = np.arccos(np.minimum(1, 2 * near / (1 + near))) / pi
+    asked = similar(
+        RESEMBLANCE, h=None, recall=1.0, bits=64, sketch_bits=width, measure="jaccard",
+        recipe=Recipe(weighting="binary"),
+    )
+    most = int(width * np.arccos(2 * RESEMBLANCE / (1 + RESEMBLANCE)) / pi)
+    found = _at_most(asked.h, 64, share) * _at_most(most, width, share)
+    right = near >= RESEMBLANCE - 1e-6
+    return float(2 * found[right].sum() / max(1.0, right.sum() + found.sum()))
+
+
+def _at_most(most: int, bits: int, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The chance that at most so many of independent bits differ, each with a chance."""
+    share = np.clip(share, 1e-12, 1 - 1e-12)
+    chance = np.zeros_like(share)
+    for count in range(most + 1):
+        ways = lgamma(bits + 1) - lgamma(count + 1) - lgamma(bits - count + 1)
+        chance += np.exp(ways + count * np.log(share) + (bits - count) * np.log1p(-share))
+    return chance
 
 
 def _matrix(texts: int, pairs: Any) -> Bools:
@@ -162,7 +199,15 @@ def tables(collections: list[Collection]) -> str:
             mean = " | ".join(f"{value:.3f}" for value in np.mean(scores, axis=0))
             lines.append(f"| mean | | {mean} |")
         lines.append("")
-    return "\n".join(lines)
+    lines += [
+        f"| Jaccard >= {RESEMBLANCE}, expected | "
+        + " | ".join(f"{width:,} bits" for width in WIDTHS) + " |",
+        "|---|" + "---:|" * len(WIDTHS),
+    ]
+    for one in collections:
+        cells = " | ".join(f"{one.expected[width]:.3f}" for width in WIDTHS)
+        lines.append(f"| {one.name} | {cells} |")
+    return "\n".join([*lines, ""])
 
 
 def _threshold(others: list[Collection], permutations: int) -> float:
