@@ -3,10 +3,11 @@
     begun      a thread comes, and nobody else has the turn: it goes on
     kept       it comes straight back after a call, as in a loop: others wait, without any work
     queued     others wait in the order in which they came, each on a lock of its own
-    passed on  a turn that is over ends with its call: the first in the queue is next
+    passed on  a turn that is over ends with its call, or with the next one, which then waits: the
+               first in the queue is next
     left       a thread that does other work between calls, such as to fetch a page, passes its turn
-               on after each; one that was expected back and stays away loses it to the first in
-               the queue
+               on after each; one that ends passes it on at once; one that was expected back and
+               stays away loses it to the first in the queue
 
 Without turns each call is by another thread than the one before. That costs switches of threads and
 of the interpreter's lock, which kernels release, about as much as the call itself; and a plain lock
@@ -32,6 +33,7 @@ from math import inf
 from threading import Lock, local
 from time import monotonic
 from types import TracebackType
+from weakref import ReferenceType, ref
 
 ROUND_S = 0.04
 """All threads that wait have had their turns by then, unless a call takes long."""
@@ -79,18 +81,33 @@ class _Ticket:
         self.called.acquire()
 
 
+class _End:
+    """Of a thread: the interpreter drops it with the other values of the thread's own."""
+
+    __slots__ = ("caller", "turns")
+
+    def __init__(self, caller: _Caller, turns: ReferenceType[Turns]) -> None:
+        self.caller, self.turns = caller, turns
+
+    def __del__(self) -> None:
+        turns = self.turns()
+        if turns is not None:
+            turns._ended(self.caller)
+
+
 class _Own(local):
     """Of the thread that looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: ReferenceType[Turns]) -> None:
         self.caller = _Caller()
+        self.end = _End(self.caller, turns)
 
 
 class Turns:
     """Of one handle; the `with` block around that of its lock."""
 
     def __init__(self) -> None:
-        self._own = _Own()
+        self._own = _Own(ref(self))
         self._turn = _Caller()
         """Who has the turn, or had the last one."""
         self._queue: deque[_Ticket] = deque()
@@ -108,6 +125,8 @@ class Turns:
             elif not self._queue and (self._turn is caller or self._turn.vacant(now)):
                 self._begin(caller, now)
             else:
+                if self._turn is caller:  # it was over between two calls
+                    self._pass_on(now)
                 self._wait(_Ticket(caller))
             caller.depth = 1
         except BaseException:
@@ -173,6 +192,11 @@ class Turns:
             ticket = self._queue.popleft()
             self._begin(ticket.caller, now)
             ticket.called.release()
+
+    def _ended(self, caller: _Caller) -> None:
+        """Of a thread that will not come back, whether it was expected or not."""
+        if not caller.depth:
+            self._give_up(caller)
 
     def _give_up(self, caller: _Caller) -> None:
         """Of a call that does not begin."""

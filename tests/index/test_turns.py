@@ -109,6 +109,30 @@ def test_a_thread_that_comes_straight_back_keeps_its_turn_until_it_is_over(clock
     assert met == ["other"]
 
 
+def test_a_turn_that_is_over_between_two_calls_is_passed_on_by_the_next(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others need not wait until they look themselves, which they do when turns are over."""
+    monkeypatch.setattr(turns, "ROUND_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(turns, "MOST_TURN_S", 10 * PATIENCE_S)
+    of, met, others = Turns(), list[str](), list[Caller]()
+
+    def loop() -> None:
+        comes_straight_back(of)
+        with of:
+            others.append(Caller(of, "other", met))
+            assert queued(of, 1)
+        clock.now = of._turn.ends
+        with of:
+            met.append("next")
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert met == ["other", "next"]
+    others[0].join(PATIENCE_S)
+
+
 def test_a_turn_that_nobody_waits_for_begins_anew(clock: Clock) -> None:
     of, met = Turns(), list[str]()
     comes_straight_back(of)
@@ -150,6 +174,31 @@ def test_a_thread_that_works_between_its_calls_passes_each_turn_on(clock: Clock)
             assert queued(of, 1)
         other.join(PATIENCE_S)
         assert met[-1] == name
+
+
+def test_a_thread_that_ends_passes_its_turn_on_at_once(clock: Clock) -> None:
+    """Others wait until its turn is over, since it was expected back; here it never would be."""
+    of, met, over = Turns(), list[str](), threading.Event()
+
+    def loop() -> None:
+        comes_straight_back(of)
+        with of:
+            others.append(Caller(of, "first", met))
+            assert queued(of, 1)
+            others.append(Caller(of, "second", met))
+            assert queued(of, 2)
+        over.wait(PATIENCE_S)
+
+    others = list[Caller]()
+    thread = threading.Thread(target=loop)
+    thread.start()
+    assert queued(of, 2)
+    time.sleep(4 * turns.MOST_TURN_S)
+    assert met == []
+    over.set()
+    for other in others:
+        other.join(PATIENCE_S)
+    assert met == ["first", "second"]
 
 
 def test_a_call_within_a_call_is_a_part_of_it(clock: Clock) -> None:
