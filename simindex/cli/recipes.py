@@ -29,6 +29,7 @@ from simindex.simhash.weighting import WEIGHTINGS
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Extent
+    from simindex.cli.repeated_ids import RepeatedIds
     from simindex.inputs import Document, Documents, Intake
 
 
@@ -339,6 +340,8 @@ class Prepared:
     """What idf was learned from, if it was."""
     id_field: str | None = None
     """The field of ids, where it was asked for."""
+    repeated: RepeatedIds | None = None
+    """Of all documents, where these come with their features and without texts."""
 
     def say(self) -> None:
         """What names documents, what reading met, and what idf was learned from."""
@@ -360,17 +363,19 @@ def prepared_with(
 
 def prepare(
     given: dict[str, Any], learning: Learning, inputs: Sequence[str], reading: Reading,
-    without: Path | None = None, *, quiet: bool, printed: bool = False,
+    without: Path | None = None, *, quiet: bool, printed: bool = False, kept: bool = False,
 ) -> Prepared:
     """The recipe asked for, with its idf learned, and the documents of the inputs.
 
     Inputs that can be read twice are, unless they are held or `learning` asks for the first
     documents; bad records are reported in the first pass only. Documents keep their records if they
-    are to be `printed`.
+    are to be `printed`. Where features are to be `kept` and can be, documents come without texts.
     If nobody asked for idf, fewer documents than LEAST_DOCUMENTS get `Recipe`'s defaults instead.
     """
+    from simindex.cli.keeping import learned_and_kept
     from simindex.cli.learning import learned_from_first, learned_from_sample
     from simindex.inputs import rereadable
+    from simindex.simhash.feature_columns import keeps_features
 
     recipe = default_recipe(given)
     learning.check(recipe, inputs)
@@ -383,14 +388,23 @@ def prepare(
     extent = reading.extent(inputs, intake, without)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
-        fitted, lesson, held = learned_from_sample(
-            recipe, documents, fraction, least, quiet=quiet, printed=printed, extent=extent
-        )
+        repeated = None
+        if kept and fraction == 1 and keeps_features(recipe):
+            fitted, lesson, found = learned_and_kept(
+                recipe, documents, least, quiet=quiet, extent=extent
+            )
+            held, repeated = (None, None) if found is None else found
+        else:
+            fitted, lesson, held = learned_from_sample(
+                recipe, documents, fraction, least, quiet=quiet, printed=printed, extent=extent
+            )
         if held is None:
             intake = reading.intake(silent=True)
             held = reading.in_columns(inputs, intake, without)
             extent = reading.extent(inputs, intake, without)
-        return Prepared(fitted or asked_recipe(given), held, intake, extent, lesson, id_field)
+        return Prepared(
+            fitted or asked_recipe(given), held, intake, extent, lesson, id_field, repeated
+        )
     source = "the inputs" if rereadable(inputs) else "the stream"
     fitted, lesson, documents = learned_from_first(
         recipe, documents, learning.first or FIRST_DOCUMENTS, source, least, quiet=quiet,

@@ -65,7 +65,7 @@ class RepeatedIds:
         if len(self._ids) < MOST_DOCUMENTS:
             if isinstance(documents, Documents):
                 self._ids.extend(map(hash, documents.keys))
-                self._texts.extend(ends_of_each(documents.texts))
+                self._texts.extend(ends_of_each(documents.column))
                 return
             named = [document for document in documents if not document.numbered]
             self._ids.extend([hash(document.key) for document in named])
