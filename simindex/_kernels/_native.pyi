@@ -118,11 +118,12 @@ class TextRecipe:
         threads: int = 1,
     ) -> tuple[Invalid]: ...
     # As count_in_column. Also entries, 256 times the number of a feature in its table plus how
-    # often the document has it; offsets of these by document; and the table of each. Where the flag
-    # is False, a feature was beyond the 2**24 that have numbers, and entries lack.
+    # often the document has it; offsets of these by document; and of each document its table,
+    # characters and text_ends. Where the flag is False, a feature was beyond the 2**24 that have
+    # numbers, and entries lack.
     def keep_of_column(
         self, tables: DocumentTables, data: U8, offsets: I64, threads: int = 1
-    ) -> tuple[U32, I64, U32, bool, Invalid]: ...
+    ) -> tuple[U32, I64, U32, I64, U64, bool, Invalid]: ...
     # Rows of such documents, with the tables as listed and the steps of their features.
     def kept(
         self, hashes: U64, steps: U32, starts: I64, entries: U32, offsets: I64, tables: U32,
@@ -140,6 +141,8 @@ class TextRecipe:
 
 def idf_buckets(hashes: U64, steps: U32) -> U64: ...
 def characters(data: U8, offsets: I64) -> I64: ...  # of each text of a column
+# Of each text a hash of its length, and of its first and last 64 bytes or all that there are.
+def text_ends(data: U8, offsets: I64) -> U64: ...
 def unicode_versions() -> tuple[str, str]: ...
 
 # search -----------------------------------------------------------------------------------------

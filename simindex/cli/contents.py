@@ -97,8 +97,6 @@ class Texts:
     def __post_init__(self) -> None:
         recipe = self.prepared.recipe
         self.short = ShortTexts(recipe, recipe.h, fixed=self.added)
-        if self.prepared.repeated is not None:
-            self.repeated = self.prepared.repeated
 
     @property
     def intake(self) -> Intake:
@@ -121,8 +119,7 @@ class Texts:
 
     def batch(self, group: Chunk) -> simindex.Batch:
         assert self.short is not None
-        if self.prepared.repeated is None:
-            self.repeated.add(group)
+        self.repeated.add(group)
         batch = self.short.batch(group)
         self.without.add(group, batch.skipped)
         return batch

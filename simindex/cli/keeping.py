@@ -12,39 +12,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 from simindex.cli import learning
 from simindex.cli.chunks import Chunk, chunks, read_ahead, texts_of
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent, Progress
-from simindex.cli.repeated_ids import RepeatedIds
 from simindex.inputs import Document, Documents
-
-
-class Kept(NamedTuple):
-    """All documents of a run, for its second pass."""
-
-    documents: Iterator[Document | Documents]
-    repeated: RepeatedIds
-    """These documents, noted with their texts."""
 
 
 def learned_and_kept(
     recipe: Any, documents: Iterator[Document | Documents], least: int, *, quiet: bool,
     extent: Extent | None = None,
-) -> tuple[Any | None, Lesson, Kept | None]:
-    """The recipe fitted on all documents, and what is kept of them.
+) -> tuple[Any | None, Lesson, Iterator[Document | Documents] | None]:
+    """The recipe fitted on all documents, and these again, in columns of features.
 
-    As `learning.learned_from_sample` of all documents: no recipe of fewer than `least`, and nothing
-    is kept of more than `learning.MOST_HELD_BYTES`.
+    As `learning.learned_from_sample` of all documents: no recipe of fewer than `least`, and no
+    documents where they take more than `learning.MOST_HELD_BYTES`.
     """
     from simindex.simhash.feature_columns import FeatureKeeper
 
     # The first ones as they are: where all are too few, another recipe makes other features.
     first: deque[Chunk] = deque()
     held: deque[Chunk] | None = deque()
-    keeper, repeated, held_bytes = FeatureKeeper(recipe), RepeatedIds(), 0
+    keeper, held_bytes = FeatureKeeper(recipe), 0
     with (
         Progress("learning word weights", quiet=quiet, extent=extent) as progress,
         closing(read_ahead(chunks(documents))) as read,
@@ -56,7 +47,6 @@ def learned_and_kept(
             if held is None:
                 keeper.count(texts_of(chunk))
                 continue
-            repeated.add(chunk)
             slim, taken = _slim(chunk, keeper)
             held_bytes += taken
             if slim is None or held_bytes + keeper.vocabulary_bytes > learning.MOST_HELD_BYTES:
@@ -68,9 +58,8 @@ def learned_and_kept(
     if not counted.documents and least == 1:
         raise learning.nothing_learned(recipe, 0, 1)
     if not lesson.learned:
-        return None, lesson, Kept(learning.all_of(first), repeated)
-    kept = None if held is None else Kept(learning.all_of(held), repeated)
-    return recipe.fit(counted), lesson, kept
+        return None, lesson, learning.all_of(first)
+    return recipe.fit(counted), lesson, None if held is None else learning.all_of(held)
 
 
 def _slim(chunk: Chunk, keeper: Any) -> tuple[Chunk | None, int]:

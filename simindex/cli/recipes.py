@@ -29,7 +29,6 @@ from simindex.simhash.weighting import WEIGHTINGS
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Extent
-    from simindex.cli.repeated_ids import RepeatedIds
     from simindex.inputs import Document, Documents, Intake
 
 
@@ -340,8 +339,6 @@ class Prepared:
     """What idf was learned from, if it was."""
     id_field: str | None = None
     """The field of ids, where it was asked for."""
-    repeated: RepeatedIds | None = None
-    """Of all documents, where these come with their features and without texts."""
 
     def say(self) -> None:
         """What names documents, what reading met, and what idf was learned from."""
@@ -388,12 +385,10 @@ def prepare(
     extent = reading.extent(inputs, intake, without)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
-        repeated = None
         if kept and fraction == 1 and keeps_features(recipe):
-            fitted, lesson, found = learned_and_kept(
+            fitted, lesson, held = learned_and_kept(
                 recipe, documents, least, quiet=quiet, extent=extent
             )
-            held, repeated = (None, None) if found is None else found
         else:
             fitted, lesson, held = learned_from_sample(
                 recipe, documents, fraction, least, quiet=quiet, printed=printed, extent=extent
@@ -402,9 +397,7 @@ def prepare(
             intake = reading.intake(silent=True)
             held = reading.in_columns(inputs, intake, without)
             extent = reading.extent(inputs, intake, without)
-        return Prepared(
-            fitted or asked_recipe(given), held, intake, extent, lesson, id_field, repeated
-        )
+        return Prepared(fitted or asked_recipe(given), held, intake, extent, lesson, id_field)
     source = "the inputs" if rereadable(inputs) else "the stream"
     fitted, lesson, documents = learned_from_first(
         recipe, documents, learning.first or FIRST_DOCUMENTS, source, least, quiet=quiet,

@@ -65,21 +65,26 @@ class FeatureColumn:
         As `keep_of_column` of the kernel gives them.
     characters : int64 (n,)
         Of each text.
+    ends : uint64 (n,)
+        As `Column.ends`.
     bare : mapping of int to bytes
         By their places, the beginnings of texts without features; empty of those of white space.
     first : int
         The place of the first one there.
     """
 
-    __slots__ = ("_bare", "_characters", "_entries", "_first", "_offsets", "_tables", "_vocabulary")
+    __slots__ = (
+        "_bare", "_characters", "_entries", "_first", "_offsets", "_tables", "_vocabulary", "ends"
+    )
 
     def __init__(
         self, vocabulary: Vocabulary, entries: U32, offsets: I64, tables: U32, characters: I64,
-        bare: dict[int, bytes], first: int = 0,
+        ends: U64, bare: dict[int, bytes], first: int = 0,
     ) -> None:
         self._vocabulary = vocabulary
         self._entries, self._offsets, self._tables = entries, offsets, tables
         self._characters, self._bare, self._first = characters, bare, first
+        self.ends: U64 = ends
 
     def __len__(self) -> int:
         return len(self._tables)
@@ -88,7 +93,8 @@ class FeatureColumn:
         """Texts start to stop."""
         return FeatureColumn(
             self._vocabulary, self._entries, self._offsets[start : stop + 1],
-            self._tables[start:stop], self._characters[start:stop], self._bare, self._first + start,
+            self._tables[start:stop], self._characters[start:stop], self.ends[start:stop],
+            self._bare, self._first + start,
         )
 
     def simhashes(
@@ -107,7 +113,8 @@ class FeatureColumn:
     def nbytes(self) -> int:
         """What they take in memory, without the vocabulary."""
         entries = int(self._offsets[-1] - self._offsets[0]) * self._entries.itemsize
-        arrays = self._offsets.nbytes + self._tables.nbytes + self._characters.nbytes
+        columns = (self._offsets, self._tables, self._characters, self.ends)
+        arrays = sum(column.nbytes for column in columns)
         return entries + arrays + SHOWN_BYTES * len(self._bare)
 
     @property
@@ -149,12 +156,11 @@ class FeatureKeeper:
         Raises InvalidBatch if a text is not UTF-8.
         """
         n = thread_count(None, len(column), worth=THREADED_TEXTS)
-        *arrays, whole, invalid = self._reader.kernel.keep_of_column(
+        kept = self._reader.kernel.keep_of_column
+        entries, offsets, tables, characters, ends, whole, invalid = kept(
             self._tables, column.data, column.offsets, n
         )
         refuse_invalid(invalid, 0)
-        entries, offsets, tables = arrays
-        characters = _native.characters(column.data, column.offsets)
         bare = {
             at: _beginning(column.text(at))
             for at in np.flatnonzero(offsets[1:] == offsets[:-1]).tolist()
@@ -163,7 +169,7 @@ class FeatureKeeper:
         self._note(len(column))
         if not whole:
             return None
-        return FeatureColumn(vocabulary, entries, offsets, tables, characters, bare)
+        return FeatureColumn(vocabulary, entries, offsets, tables, characters, ends, bare)
 
     def counted(self) -> DocumentFrequencies:
         """The counts of all."""

@@ -25,6 +25,7 @@
 #include "simhash/fingerprinter.hpp"
 #include "simhash/idf.hpp"
 #include "simhash/sizes.hpp"
+#include "simhash/text_facts.hpp"
 #include "simhash/unicode.hpp"
 
 namespace nb = nanobind;
@@ -49,7 +50,8 @@ using Simhashes = std::tuple<Out<std::uint64_t, 2>, Out<float, 2>, Out<std::int6
 using Features = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Invalid>;
 using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>>;
 using Counting = std::tuple<Invalid>;
-using Kept = std::tuple<Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Out<std::uint32_t, 1>, bool, Invalid>;
+using Kept = std::tuple<Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Out<std::uint32_t, 1>,
+                        Out<std::int64_t, 1>, Out<std::uint64_t, 1>, bool, Invalid>;
 using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<std::uint64_t, 1>,
                               Out<std::int64_t, 1>, Invalid>;
 
@@ -60,6 +62,10 @@ using NearRows = std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int6
 // Code units of a text that comes by itself, at most. So what is kept for the next one stays small, and
 // no signal waits for long.
 constexpr std::size_t kMostArriving = std::size_t{1} << 16;
+
+std::span<const std::uint8_t> bytes_of(const Text& text) {
+  return {static_cast<const std::uint8_t*>(text.data), text.size};
+}
 
 // A recipe as the kernels follow it: immutable but for the scratch it keeps, so any number of threads may
 // use one.
@@ -233,7 +239,12 @@ class TextRecipe {
     Fresh<std::int64_t> ends(n + 1);
     Fresh<std::uint32_t> tables_of(n);
     std::vector<KeptHere> all;
-    const Invalid invalid = counted(tables, texts, threads, &all);
+    Fresh<std::int64_t> characters(n);
+    Fresh<std::uint64_t> ends_of(n);
+    const Invalid invalid = counted(tables, texts, threads, &all, [&](std::size_t i) {
+      characters.data()[i] = characters_of(bytes_of(texts[i]));
+      ends_of.data()[i] = text_ends(bytes_of(texts[i]));
+    });
     bool whole = true;
     for (const KeptHere& some : all) whole = whole && some.whole;
     std::fill_n(ends.data(), n + 1, 0);
@@ -256,7 +267,8 @@ class TextRecipe {
         before = end;
       }
     }
-    return {entries.release(), ends.release(), tables_of.release(), whole, invalid};
+    return {entries.release(), ends.release(), tables_of.release(), characters.release(),
+            ends_of.release(), whole, invalid};
   }
 
   // Fingerprints of documents whose features were kept.
@@ -421,11 +433,13 @@ class TextRecipe {
 
   Counting count_texts(DocumentTables& tables, const std::vector<Text>& texts,
                        std::size_t threads) const {
-    return {counted(tables, texts, threads, nullptr)};
+    return {counted(tables, texts, threads, nullptr, [](std::size_t) {})};
   }
 
-  Invalid counted(DocumentTables& tables, const std::vector<Text>& texts,
-                  std::size_t threads, std::vector<KeptHere>* kept) const {
+  // Calls see(i) for every text that is UTF-8, while it is in a cache.
+  template <class See>
+  Invalid counted(DocumentTables& tables, const std::vector<Text>& texts, std::size_t threads,
+                  std::vector<KeptHere>* kept, See see) const {
     FirstInvalid invalid;
     count(
         tables, texts.size(), threads,
@@ -433,6 +447,8 @@ class TextRecipe {
           if (invalid.before(i)) return;
           if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
             invalid.report(i, reader.invalid_at());
+          } else {
+            see(i);
           }
         },
         kept);
@@ -497,30 +513,24 @@ std::tuple<Out<std::uint64_t, 1>, Out<std::int64_t, 1>> listed(const DocumentTab
   return {hashes.release(), begins.release()};
 }
 
-// Bytes of UTF-8 that continue no character. So many are counted at once in a byte.
-std::int64_t characters_of(std::span<const std::int8_t> bytes) {
-  constexpr std::size_t kBytes = 128;
-  std::int64_t found = 0;
-  while (!bytes.empty()) {
-    const auto some = bytes.first(std::min(kBytes, bytes.size()));
-    std::uint8_t here = 0;
-    for (const std::int8_t byte : some) here += byte >= -64;
-    found += here;
-    bytes = bytes.subspan(some.size());
-  }
-  return found;
-}
-
-Out<std::int64_t, 1> characters(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets) {
+// Calls of(bytes) for each text of a column.
+template <class T, class Of>
+Out<T, 1> of_each(const In<std::uint8_t, 1>& data, const In<std::int64_t, 1>& offsets, Of of) {
   const std::vector<Text> texts = texts_of(data, offsets);
-  Fresh<std::int64_t> found(texts.size());
+  Fresh<T> found(texts.size());
   {
     const ReleasedGil release;
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      found.data()[i] = characters_of({static_cast<const std::int8_t*>(texts[i].data), texts[i].size});
-    }
+    for (std::size_t i = 0; i < texts.size(); ++i) found.data()[i] = of(bytes_of(texts[i]));
   }
   return found.release();
+}
+
+Out<std::int64_t, 1> bind_characters(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets) {
+  return of_each<std::int64_t>(data, offsets, characters_of);
+}
+
+Out<std::uint64_t, 1> bind_text_ends(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets) {
+  return of_each<std::uint64_t>(data, offsets, text_ends);
 }
 
 Frequencies taken(DocumentTables& tables) {
@@ -599,7 +609,8 @@ void bind_text(nb::module_& m) {
       .def("arrive", &TextRecipe::arrive, nb::arg("text"), nb::arg("places"), nb::arg("count"),
            nb::arg("passages"));
   m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
-  m.def("characters", &characters, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
+  m.def("characters", &bind_characters, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
+  m.def("text_ends", &bind_text_ends, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
   m.def("unicode_versions", &unicode_versions);
 }
 

@@ -25,7 +25,7 @@ std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::span<const st
   std::uint64_t common = kCommonWords;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     n += times[i];
-    common += times[i] * is_common(steps[i]);
+    common += times[i] & (0 - is_common(steps[i]));
   }
   if (mean_is_common(common, n)) return 0;
   all.clear();
