@@ -253,7 +253,7 @@ class TextRecipe {
       std::size_t before = 0;
       for (const auto& [document, end] : some.documents) {
         ends.data()[document + 1] = static_cast<std::int64_t>(end - before);
-        tables_of.data()[document] = some.table;
+        tables_of.data()[document] = some.table->number();
         before = end;
       }
     }
@@ -262,7 +262,7 @@ class TextRecipe {
     for (const KeptHere& some : all) {
       std::size_t before = 0;
       for (const auto& [document, end] : some.documents) {
-        std::copy_n(some.entries.data() + before, end - before,
+        std::copy_n(some.table->kept().data() + before, end - before,
                     entries.data() + ends.data()[document]);
         before = end;
       }
@@ -422,12 +422,11 @@ class TextRecipe {
             features.release(), {-1, -1}};
   }
 
-  // What a thread keeps of the documents that it counted: document i of the call ends at `end` of the
-  // entries, and begins where the one before it ends.
+  // What a thread keeps of the documents that it counted: a document of the call, and where it ends among
+  // the entries of the table. It begins where the one before it ends.
   struct KeptHere {
-    std::uint32_t table = 0;
+    const DocumentCounts* table = nullptr;
     bool whole = true;
-    std::vector<std::uint32_t> entries;
     std::vector<std::pair<std::size_t, std::size_t>> documents;
   };
 
@@ -471,7 +470,11 @@ class TextRecipe {
       const ReleasedGil release;
       split(
           n, threads,
-          [&] { return Scratch{FeatureReader(plan_.features, level_), tables.lend(), {}}; },
+          [&] {
+            Scratch scratch{FeatureReader(plan_.features, level_), tables.lend(), {}};
+            scratch.counts->keep_anew();
+            return scratch;
+          },
           [&](Scratch& scratch, std::size_t i, auto& stopped) {
             scratch.counts->begin();
             auto sink = [&](std::span<const std::uint64_t> found) { scratch.counts->add(found); };
@@ -479,12 +482,12 @@ class TextRecipe {
             scratch.counts->end();
             if (kept == nullptr) return;
             KeptHere& own = scratch.kept;
-            own.whole = own.whole && scratch.counts->keep(own.entries);
-            own.documents.emplace_back(i, own.entries.size());
+            own.whole = own.whole && scratch.counts->keep();
+            own.documents.emplace_back(i, scratch.counts->kept().size());
           },
           [&](Scratch& scratch) {
             if (kept != nullptr) {
-              scratch.kept.table = scratch.counts->number();
+              scratch.kept.table = scratch.counts.get();
               kept->push_back(std::move(scratch.kept));
             }
             tables.give_back(std::move(scratch.counts));

@@ -77,20 +77,20 @@ void DocumentCounts::end() {
   for (std::size_t at = 0; at < here_; ++at) ++documents_[own_[at]];
 }
 
-bool DocumentCounts::keep(std::vector<std::uint32_t>& entries) {
+bool DocumentCounts::keep() {
   if (features_.size() > kMostKept) return false;
   times_.assign(here_, 0);
   for (const std::uint32_t place : places_) ++times_[place];
-  const std::size_t before = entries.size();
-  entries.resize(before + here_ + places_.size() / kMostTimes);
-  std::uint32_t* entry = entries.data() + before;
+  const std::size_t before = kept_.size();
+  kept_.resize(before + here_ + places_.size() / kMostTimes);
+  std::uint32_t* entry = kept_.data() + before;
   for (std::size_t at = 0; at < here_; ++at) {
     const std::uint32_t feature = own_[at] << kTimesBits;
     std::uint32_t times = times_[at];
     for (; times > kMostTimes; times -= kMostTimes) *entry++ = feature | kMostTimes;
     *entry++ = feature | times;
   }
-  entries.resize(static_cast<std::size_t>(entry - entries.data()));
+  kept_.resize(static_cast<std::size_t>(entry - kept_.data()));
   return true;
 }
 

@@ -39,9 +39,11 @@ class DocumentCounts {
   void add(std::span<const std::uint64_t> hashes);
   void end();
 
-  // Appends the entries of the document that has ended. False, and nothing, if a feature is beyond
-  // the first kMostKept.
-  bool keep(std::vector<std::uint32_t>& entries);
+  // Appends the entries of the document that has ended to those that are kept. False, and nothing, if a
+  // feature is beyond the first kMostKept.
+  bool keep();
+  void keep_anew() { kept_.clear(); }
+  std::span<const std::uint32_t> kept() const { return kept_; }
 
   std::uint32_t number() const { return number_; }
   std::span<const std::uint64_t> features() const { return features_; }
@@ -69,6 +71,7 @@ class DocumentCounts {
   std::vector<std::uint32_t> own_;        // these; longer than what is in use
   std::vector<std::uint32_t> places_;     // of each occurrence, which of these it is
   std::vector<std::uint32_t> times_;
+  std::vector<std::uint32_t> kept_;
 };
 
 // The tables of some calls, one after the other: a call finds the tables that the ones before filled, and
