@@ -197,6 +197,9 @@ def parser() -> argparse.ArgumentParser:
         help="limits: limited, shell, deletion, replaced, followed, shared-bits, templates,"
         " wide-radius, threads or segments; may be given again",
     )
+    made.add_argument(
+        "--format", choices=("html", "wet", "parquet"), help="formats: only this one"
+    )
     made.add_argument("--plot", type=Path, help="append-batches: draw the times, as SVG")
     made.add_argument("--json", type=Path, help="also write the measurements to this file")
     return made

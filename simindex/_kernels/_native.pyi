@@ -74,6 +74,9 @@ class DocumentTables:
     def __init__(self) -> None: ...
     @property
     def features(self) -> int: ...  # what the tables hold; a feature may be in several
+    # The features of table t, in the order that kept entries number them: from starts[t] to
+    # starts[t + 1].
+    def listed(self) -> tuple[U64, I64]: ...
     def take(self) -> tuple[U64, U32]: ...  # hashes ascend; nothing is left
 
 class TextRecipe:
@@ -114,6 +117,19 @@ class TextRecipe:
         self, tables: DocumentTables, bytes: U8, starts: U64, ends: U64, offsets: I64,
         threads: int = 1,
     ) -> tuple[Invalid]: ...
+    # As count_in_column. Also entries, 256 times the number of a feature in its table plus how
+    # often the document has it; offsets of these by document; and of each document its table,
+    # characters and text_ends. Where the flag is False, a feature was beyond the 2**24 that have
+    # numbers, and entries lack.
+    def keep_of_column(
+        self, tables: DocumentTables, data: U8, offsets: I64, threads: int = 1
+    ) -> tuple[U32, I64, U32, I64, U64, bool, Invalid]: ...
+    # Rows of such documents, with the tables as listed and the steps of their features.
+    def kept(
+        self, hashes: U64, steps: U32, starts: I64, entries: U32, offsets: I64, tables: U32,
+        threads: int = 1,
+    ) -> tuple[U64, F32, I64, Invalid]: ...
+    def steps(self, hashes: U64) -> U32: ...
     def split(self, texts: list[Any]) -> tuple[U8, U64, U64, I64, Invalid]: ...
     # Puts the row of a text of up to 65,536 code units into place `count`. Returns 0 if no row of
     # those before or of the passages is within h; 1 if a search has to tell; 2 if it has too few
@@ -124,6 +140,9 @@ class TextRecipe:
     ) -> int | tuple[int, int, int, int]: ...
 
 def idf_buckets(hashes: U64, steps: U32) -> U64: ...
+def characters(data: U8, offsets: I64) -> I64: ...  # of each text of a column
+# Of each text a hash of its length, and of its first and last 64 bytes or all that there are.
+def text_ends(data: U8, offsets: I64) -> U64: ...
 def unicode_versions() -> tuple[str, str]: ...
 
 # search -----------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def learned_from_sample(
         with closing(read_ahead(chunks(documents))) as read:
             for chunk in read:
                 if held is not None:
-                    slim, taken = _held(chunk, printed)
+                    slim, taken = slimmed(chunk, printed)
                     held.append(slim)
                     held_bytes += taken
                     if held_bytes > MOST_HELD_BYTES:
@@ -135,8 +135,8 @@ def learned_from_sample(
         counted = recipe.document_frequencies(Parts(texts(progress)))
     lesson = Lesson(chosen, "the inputs", sample=fraction, least=least)
     if not chosen and least == 1:
-        raise _nothing_learned(recipe, progress.documents, fraction)
-    again = None if held is None else _all_of(held)
+        raise nothing_learned(recipe, progress.documents, fraction)
+    again = None if held is None else all_of(held)
     return recipe.fit(counted) if lesson.learned else None, lesson, again
 
 
@@ -178,7 +178,7 @@ def learned_from_first(
                 ended = False
                 break
         if not held and least == 1:
-            raise _nothing_learned(recipe, 0, 1)
+            raise nothing_learned(recipe, 0, 1)
         full = not ended and learned < most
         lesson = Lesson(
             learned, source, ended=ended, held_bytes=held_bytes if full else None,
@@ -188,7 +188,7 @@ def learned_from_first(
     return fitted, lesson, _continued(held, documents)
 
 
-def _held(chunk: Chunk, printed: bool) -> tuple[Chunk, int]:
+def slimmed(chunk: Chunk, printed: bool) -> tuple[Chunk, int]:
     """A chunk to be held, and what it takes."""
     if isinstance(chunk, Documents):
         chunk = chunk if printed else chunk.without_raw()
@@ -204,7 +204,8 @@ def _slim(document: Document, printed: bool) -> Document:
     return Document(document.key, document.text, document.path, document.line, document.numbered)
 
 
-def _all_of(chunks: deque[Chunk]) -> Iterator[Document | Documents]:
+def all_of(chunks: deque[Chunk]) -> Iterator[Document | Documents]:
+    """What is in some chunks, which are given up one after the other."""
     while chunks:
         chunk = chunks.popleft()
         if isinstance(chunk, Documents):
@@ -221,7 +222,8 @@ def _continued(
     yield from rest
 
 
-def _nothing_learned(recipe: Any, documents: int, fraction: float) -> InvalidOption:
+def nothing_learned(recipe: Any, documents: int, fraction: float) -> InvalidOption:
+    """Why idf was learned from no document, of so many."""
     option = f"--weighting {recipe.weighting} learns from documents"
     if documents:
         return InvalidOption(

@@ -360,17 +360,19 @@ def prepared_with(
 
 def prepare(
     given: dict[str, Any], learning: Learning, inputs: Sequence[str], reading: Reading,
-    without: Path | None = None, *, quiet: bool, printed: bool = False,
+    without: Path | None = None, *, quiet: bool, printed: bool = False, kept: bool = False,
 ) -> Prepared:
     """The recipe asked for, with its idf learned, and the documents of the inputs.
 
     Inputs that can be read twice are, unless they are held or `learning` asks for the first
     documents; bad records are reported in the first pass only. Documents keep their records if they
-    are to be `printed`.
+    are to be `printed`. Where features are to be `kept` and can be, documents come without texts.
     If nobody asked for idf, fewer documents than LEAST_DOCUMENTS get `Recipe`'s defaults instead.
     """
+    from simindex.cli.keeping import learned_and_kept
     from simindex.cli.learning import learned_from_first, learned_from_sample
     from simindex.inputs import rereadable
+    from simindex.simhash.feature_columns import keeps_features
 
     recipe = default_recipe(given)
     learning.check(recipe, inputs)
@@ -383,9 +385,14 @@ def prepare(
     extent = reading.extent(inputs, intake, without)
     if learning.first is None and rereadable(inputs):
         fraction = 1 if learning.sample is None else learning.sample
-        fitted, lesson, held = learned_from_sample(
-            recipe, documents, fraction, least, quiet=quiet, printed=printed, extent=extent
-        )
+        if kept and fraction == 1 and keeps_features(recipe):
+            fitted, lesson, held = learned_and_kept(
+                recipe, documents, least, quiet=quiet, extent=extent
+            )
+        else:
+            fitted, lesson, held = learned_from_sample(
+                recipe, documents, fraction, least, quiet=quiet, printed=printed, extent=extent
+            )
         if held is None:
             intake = reading.intake(silent=True)
             held = reading.in_columns(inputs, intake, without)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simindex._kernels import _native
+from simindex.arrays import I64
 from simindex.cli.console import count
 from simindex.inputs import Documents
 
 if TYPE_CHECKING:
     from simindex.inputs import Document
+    from simindex.simhash.feature_columns import FeatureColumn
     from simindex.simhash.features import Column
 
 MOST_DOCUMENTS = 1 << 24
@@ -36,22 +37,9 @@ def ends_of(text: str) -> int:
     return hashed - ((hashed >> 63) << 64)
 
 
-def ends_of_each(texts: Column) -> list[int]:
+def ends_of_each(texts: Column | FeatureColumn) -> I64:
     """`ends_of` each text of a column, which is not decoded."""
-    offsets = texts.offsets
-    starts, sizes = offsets[:-1], np.diff(offsets)
-    parts = np.empty(3 * len(sizes) + 1, np.int64)  # of each text: an end, what is between, an end
-    long = sizes > 2 * ENDS
-    parts[:-1:3] = starts
-    parts[1::3] = starts + np.where(long, ENDS, sizes)
-    parts[2::3] = starts + np.where(long, sizes - ENDS, sizes)
-    parts[-1] = offsets[-1]
-    wanted = np.arange(len(parts) - 1).reshape(-1, 3)[:, ::2].ravel()
-    taken, ends = _native.take_bytes(parts, texts.data, wanted)
-    hashed = _native.murmur3(ends, np.ascontiguousarray(taken[::2]))[:, 0]
-    mixed = hashed ^ (np.uint64(_OF_LENGTH) * sizes.astype(np.uint64))
-    listed: list[int] = mixed.view(np.int64).tolist()
-    return listed
+    return texts.ends.view(np.int64)
 
 
 class RepeatedIds:
@@ -64,8 +52,9 @@ class RepeatedIds:
         """Notes ids and texts, as hashes."""
         if len(self._ids) < MOST_DOCUMENTS:
             if isinstance(documents, Documents):
-                self._ids.extend(map(hash, documents.keys))
-                self._texts.extend(ends_of_each(documents.texts))
+                ids = np.fromiter(map(hash, documents.keys), np.int64, len(documents))
+                self._ids.frombytes(ids.tobytes())
+                self._texts.frombytes(ends_of_each(documents.texts).tobytes())
                 return
             named = [document for document in documents if not document.numbered]
             self._ids.extend([hash(document.key) for document in named])

@@ -19,6 +19,7 @@ from simindex.inputs.document import Document, Ids, Source
 from simindex.options import MAX_KEY_BYTES
 
 if TYPE_CHECKING:
+    from simindex.simhash.feature_columns import FeatureColumn
     from simindex.simhash.features import Column
 
 STR_BYTES = 49
@@ -35,8 +36,8 @@ class Documents(Sequence[Document]):
     first : int
         Line or row of the first one.
     keys : list of str
-    texts : Column
-        Valid UTF-8.
+    texts : Column or FeatureColumn
+        Valid UTF-8; or features in place of texts that nobody needs any more.
     raw : Column, optional
         The lines as read, see `Document.raw`. No record of them is given otherwise.
     """
@@ -44,12 +45,13 @@ class Documents(Sequence[Document]):
     __slots__ = ("first", "keys", "path", "raw", "texts")
 
     def __init__(
-        self, path: str, first: int, keys: list[str], texts: Column, raw: Column | None = None
+        self, path: str, first: int, keys: list[str], texts: Column | FeatureColumn,
+        raw: Column | None = None,
     ) -> None:
         self.path: str = path
         self.first: int = first
         self.keys: list[str] = keys
-        self.texts: Column = texts
+        self.texts: Column | FeatureColumn = texts
         self.raw: Column | None = raw
 
     def __len__(self) -> int:
@@ -79,12 +81,12 @@ class Documents(Sequence[Document]):
     def __iter__(self) -> Iterator[Document]:
         lines = range(self.first, self.first + len(self))
         raws: Iterable[bytes | None] = repeat(None) if self.raw is None else self.raw.listed()
-        for line, key, text, raw in zip(lines, self.keys, self.texts.listed(), raws, strict=False):
+        for line, key, text, raw in zip(lines, self.keys, self.column.listed(), raws, strict=False):
             yield Document(key, text.decode(), self.path, line, raw=raw)
 
     def __reduce__(self) -> Any:
         raw = None if self.raw is None else self.raw.copied()
-        return Documents, (self.path, self.first, self.keys, self.texts.copied(), raw)
+        return Documents, (self.path, self.first, self.keys, self.column.copied(), raw)
 
     def place(self, at: int) -> str:
         """`Document.place` of one of them."""
@@ -93,6 +95,19 @@ class Documents(Sequence[Document]):
     def without_raw(self) -> Documents:
         """The same without their lines."""
         return Documents(self.path, self.first, self.keys, self.texts)
+
+    @property
+    def column(self) -> Column:
+        """The texts. TypeError where features are in their place."""
+        from simindex.simhash.features import Column
+
+        if not isinstance(self.texts, Column):
+            raise TypeError("features are in place of the texts")
+        return self.texts
+
+    def with_features(self, features: FeatureColumn) -> Documents:
+        """The same with the features of their texts, and without texts and lines."""
+        return Documents(self.path, self.first, self.keys, features)
 
     @property
     def characters(self) -> int:

@@ -85,7 +85,7 @@ def _of_groups(
         size = sum(chunk.size for chunk in chunks.values())
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, size)))
         longest = max((_longest(chunks[at], group.column(at), first) for at in texts), default=0)
-        copied = min(rows, COPIED_BYTES // max(1, longest))
+        copied = min(rows // 4 or 1, COPIED_BYTES // max(1, longest))
         if copied >= LEAST_COPIED and all(chunks[at].in_full for at in texts):
             yield from file.iter_batches(batch_size=copied, columns=columns, row_groups=[number])
         else:

@@ -28,6 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from simindex._kernels import _native
 from simindex.errors import InvalidBatch
 from simindex.records.columns import is_null
 
@@ -55,13 +56,6 @@ COUNTED_CHARACTERS = 1 << 22
 """The same where all features of a portion are held: lists are taken in portions, too."""
 SPLIT_CHARACTERS = 1 << 20
 """The same where all words of a portion are held."""
-
-
-FIRST_OF_CHARACTER = -64
-"""Bytes that continue a character of UTF-8 are below, as signed numbers."""
-
-CACHED_BYTES = 1 << 16
-"""Bytes that are looked at at once, so that what is found stays in the first cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +99,13 @@ class Column:
 
     @property
     def characters(self) -> int:
-        """Of all texts together: bytes that continue no character."""
-        data = self.data[self.offsets[0] : self.offsets[-1]].view(np.int8)
-        return sum(
-            int(np.count_nonzero(data[start : start + CACHED_BYTES] >= FIRST_OF_CHARACTER))
-            for start in range(0, len(data), CACHED_BYTES)
-        )
+        """Of all texts together."""
+        return int(_native.characters(self.data, self.offsets).sum())
+
+    @property
+    def ends(self) -> NDArray[np.uint64]:
+        """Of each text a hash of its length and both of its ends, as `text_ends` of the kernel."""
+        return _native.text_ends(self.data, self.offsets)
 
     def copied(self) -> Column:
         """The same texts alone: a part holds all of the column that it was taken from."""

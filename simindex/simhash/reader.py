@@ -20,6 +20,7 @@ from simindex.records.arguments import as_ids, as_keys, check_one_kind
 from simindex.records.batch import Batch, Skipped
 from simindex.records.sketches import packed, size_codes
 from simindex.simhash import words
+from simindex.simhash.feature_columns import FeatureColumn
 from simindex.simhash.features import (
     COUNTED_CHARACTERS,
     SPLIT_CHARACTERS,
@@ -110,6 +111,8 @@ class Reader:
         kernel = self.kernel
         if count_features > self._least:
             kernel = self._counting(count_features)
+        if isinstance(texts, FeatureColumn):
+            return Simhashes(*texts.simhashes(self.kernel, kernel, threads))
         calls = kernel.texts, kernel.column, kernel.units
         most = None if self.plain else SPLIT_CHARACTERS
         answers = self._answers(texts, threads, calls, most)
@@ -132,20 +135,31 @@ class Reader:
         Features ascend; the count of one is in how many of the texts it occurs.
         """
         tables = _native.DocumentTables()
+        counted = 0
+        for number in self.count_into(tables, texts, threads):
+            counted += number
+            if self.is_full(tables, counted):
+                yield *tables.take(), counted
+                counted = 0
+        if counted:
+            yield *tables.take(), counted
+
+    def count_into(
+        self, tables: _native.DocumentTables, texts: Iterable[Any], threads: int | None
+    ) -> Iterator[int]:
+        """Counts the features of texts in the kernel's tables; how many texts each portion had."""
         kernel = self.kernel
         calls = (
             partial(kernel.count_in_texts, tables), partial(kernel.count_in_column, tables),
             partial(kernel.count_in_units, tables),
         )
         most = COUNTED_CHARACTERS if self.plain else SPLIT_CHARACTERS
-        counted = 0
-        for _, number in self._answers(texts, threads, calls, most):
-            counted += number
-            if tables.features >= TAKEN_FEATURES or counted >= TAKEN_TEXTS:
-                yield *tables.take(), counted
-                counted = 0
-        if counted:
-            yield *tables.take(), counted
+        return (number for _, number in self._answers(texts, threads, calls, most))
+
+    @staticmethod
+    def is_full(tables: _native.DocumentTables, texts: int) -> bool:
+        """Whether counts are to be taken out of tables with so many texts."""
+        return tables.features >= TAKEN_FEATURES or texts >= TAKEN_TEXTS
 
     def _answers(
         self, texts: Iterable[Any], threads: int | None, calls: _Calls, most: int | None

@@ -347,6 +347,31 @@ def test_arrays_that_do_not_go_together_are_refused():
     assert shown(made.column(b"aba", np.array([0, 3]))) == shown(made.texts([b"aba"]))
 
 
+def test_kept_entries_that_no_table_has_are_refused():
+    """They index arrays of the kernel."""
+    made, tables = kernel(counting=3), _native.DocumentTables()
+    data, ends = np.frombuffer(b"a b a", np.uint8), np.array([0, 5], np.int64)
+    entries, offsets, of, characters, hashed, whole, invalid = made.keep_of_column(
+        tables, data, ends
+    )
+    assert [offsets.tolist(), of.tolist(), characters.tolist()] == [[0, 2], [0], [5]]
+    assert sorted(entries.tolist()) == [2, 257] and whole and invalid == (-1, -1)
+    assert hashed.tolist() == _native.text_ends(data, ends).tolist()
+    hashes, starts = tables.listed()
+    steps = made.steps(hashes)
+    given = hashes, steps, starts, entries, offsets, of
+    assert shown(made.kept(*given)) == shown(made.texts(["a b a"]))
+    beyond, none = entries + np.uint32(512), np.empty(0, np.int64)
+    for place, other in (
+        (0, hashes[:1]), (1, steps[:1]), (2, starts[:1]), (2, none), (3, beyond), (4, none),
+        (4, np.array([0, 1, 2], np.int64)), (5, of + np.uint32(1)), (5, of[:0]),
+    ):
+        with pytest.raises(ValueError):
+            made.kept(*given[:place], other, *given[place + 1 :])
+    for place, wild in ((2, [-9, 2**62]), (4, [-5, 2**62]), (4, [2, 0])):
+        made.kept(*given[:place], np.array(wild, np.int64), *given[place + 1 :])  # clamped
+
+
 def test_the_smallest_recipes_and_the_largest_sizes_are_fine():
     assert kernel(sizes=sizes_array(255)).texts(["a b"])[2].tolist() == [1]
     repeated = kernel(sizes=sizes_array(3, 1, 3, 1)).texts(TEXTS)

@@ -2,7 +2,9 @@
 
     html      pages of a folder, on one core and all   resiliparse's extraction alone, on one core
     wet       texts of an archive, .warc.wet.gz        the goal of 20,000 documents/s
-    parquet   a column of texts                        word weights and fingerprints alone
+    parquet   a column of texts                        word weights and fingerprints alone: each
+                                                       text is read twice, as `Recipe` does it
+                                                       and the second of these passes alone
 
 `simindex build` runs in a process of its own, from its start to its end. In turn with it, it runs
 on one document of the same format, which is the time of the start. A bound is timed in a process of
@@ -17,7 +19,7 @@ import sys
 import time
 import zlib
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +40,17 @@ LEAST_S = 0.001
 
 
 def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
-    """One format after the other."""
+    """One format after the other, or only one."""
     texts = _many(documents(options.data, min(options.rows, DISTINCT), options.seed).texts,
                   options.rows)
-    given = {
-        "wet": _archive(texts, directory / "texts.warc.wet.gz"),
-        "parquet": _column(texts, directory / "texts.parquet"),
+    makers: dict[str, tuple[Callable[[list[str], Path], Path], str]] = {
+        "wet": (_archive, "warc.wet.gz"), "parquet": (_column, "parquet"),
     }
     measured: list[Measurement] = []
-    pages = [] if options.data is None else sorted((options.data / "html").rglob("*.html"))
+    chosen = [*makers, "html"] if options.format is None else [options.format]
+    pages: list[Path] = []
+    if options.data is not None and "html" in chosen:
+        pages = sorted((options.data / "html").rglob("*.html"))
     if pages:
         number = min(PAGES, options.rows)
         folder = _folder(pages, directory / "pages", number)
@@ -54,16 +58,18 @@ def formats(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measu
         for name, cores in (("html, one core", 1), ("html, all cores", len(machine.CORES))):
             spent = in_turn(watch, folder, one, directory, cores=cores, bound="extract-pages")
             measured += _told(name, number, spent, "of extraction alone on one core")
-    singles = {
-        "wet": _archive(texts[:1], directory / "text.warc.wet.gz"),
-        "parquet": _column(texts[:1], directory / "text.parquet"),
-    }
-    for name, path in given.items():
+    for name, (make, suffix) in makers.items():
+        if name not in chosen:
+            continue
         spent = in_turn(
-            watch, path, singles[name], directory, cores=len(machine.CORES),
+            watch, make(texts, directory / f"texts.{suffix}"),
+            make(texts[:1], directory / f"text.{suffix}"), directory, cores=len(machine.CORES),
             bound="fingerprint-column" if name == "parquet" else None,
         )
-        measured += _told(name, len(texts), spent, "of fingerprints alone")
+        measured += _told(name, len(texts), spent, "of word weights and fingerprints alone")
+        if name == "parquet":
+            spent["bound"] = spent["second"]
+            measured += _shares(name, len(texts), spent, "of fingerprints alone")
     return measured
 
 
@@ -77,21 +83,20 @@ def in_turn(
 
     `one` is a source of one document.
     """
-    spent: Seconds = {"build": [], "start": [], "bound": []}
+    spent: Seconds = {"build": [], "start": [], "bound": [], "second": []}
     for repetition in range(watch.repeat + 1):
         with machine.on_every_core():
             os.sched_setaffinity(0, sorted(machine.CORES)[-cores:])
             built = _build(source, directory / "formats.sim")
             start = _build(one, directory / "formats.sim")
-            alone = 0.0
-            if bound is not None:
-                alone = in_fresh_process(bound, path=str(source))["seconds"]
-        say(f"  {source.name}: {built:.2f} s, its start {start:.2f} s, alone {alone:.2f} s")
+            alone = {} if bound is None else in_fresh_process(bound, path=str(source))
+        seconds = ", ".join(f"{name} alone {some:.2f} s" for name, some in alone.items())
+        say(f"  {source.name}: {built:.2f} s, its start {start:.2f} s, {seconds or 'no bound'}")
         if repetition:
             spent["build"].append(built)
             spent["start"].append(start)
-            if bound is not None:
-                spent["bound"].append(alone)
+            for name, some in alone.items():
+                spent[name].append(some)
     return spent
 
 
@@ -107,21 +112,33 @@ def _build(source: Path, index: Path) -> float:
 
 
 def _told(name: str, n: int, spent: Seconds, of: str) -> Iterator[Measurement]:
-    whole = spent["build"]
-    without = [
-        max(built - start, LEAST_S) for built, start in zip(whole, spent["start"], strict=True)
-    ]
-    runs = {"simindex build": whole, "simindex build, without its start": without}
-    for engine, seconds in runs.items():
+    for engine, seconds in _runs(spent).items():
         rates = tuple(n / some for some in seconds)
         yield Measurement(f"{name} to an index", engine, n, rates, "documents/s")
-    if spent["bound"]:
-        alone = tuple(n / seconds for seconds in spent["bound"])
-        yield Measurement(f"{name}, {of}", "bound", n, alone, "documents/s")
-        for engine, seconds in runs.items():
-            pairs = zip(seconds, spent["bound"], strict=True)
-            shares = tuple(bound / some for some, bound in pairs)
-            yield Measurement(f"{name}, {of}", engine, n, shares, "times")
+    yield from _shares(name, n, spent, of)
+
+
+def _shares(name: str, n: int, spent: Seconds, of: str) -> Iterator[Measurement]:
+    """The bound, and the shares of it, where there is one."""
+    if not spent["bound"]:
+        return
+    alone = tuple(n / seconds for seconds in spent["bound"])
+    yield Measurement(f"{name}, {of}", "bound", n, alone, "documents/s")
+    for engine, seconds in _runs(spent).items():
+        pairs = zip(seconds, spent["bound"], strict=True)
+        shares = tuple(bound / some for some, bound in pairs)
+        yield Measurement(f"{name}, {of}", engine, n, shares, "times")
+
+
+def _runs(spent: Seconds) -> Seconds:
+    """Seconds of builds, whole and without their starts."""
+    whole = spent["build"]
+    return {
+        "simindex build": whole,
+        "simindex build, without its start": [
+            max(built - start, LEAST_S) for built, start in zip(whole, spent["start"], strict=True)
+        ],
+    }
 
 
 def _many(texts: list[str], rows: int) -> list[str]:
@@ -137,7 +154,7 @@ def _folder(pages: list[Path], folder: Path, number: int) -> Path:
     return folder
 
 
-def _archive(texts: Iterable[str], path: Path) -> Path:
+def _archive(texts: list[str], path: Path) -> Path:
     """Records of converted pages, each a member of its own, as crawlers publish them."""
     with path.open("wb") as file:
         for number, text in enumerate(texts):
@@ -179,18 +196,21 @@ def extract_pages(path: str) -> dict[str, Any]:
             page = bytes_to_str(data, detect_encoding(data, from_html_meta=True) or "utf-8")
             extract_plain_text(HTMLTree.parse(page), main_content=True)
 
-    return {"seconds": _seconds(extract)}
+    return {"bound": _seconds(extract)}
 
 
 def fingerprint_column(path: str) -> dict[str, Any]:
-    """Word weights and fingerprints of all texts of a Parquet file, which are in memory."""
+    """Word weights and fingerprints of all texts of a Parquet file, which are in memory; and
+    fingerprints alone."""
     from pyarrow import parquet
 
     import simindex
 
     texts = parquet.read_table(path)["text"].to_pylist()
     recipe = simindex.Recipe(ngram=1, weighting="balanced-tfidf")
-    return {"seconds": _seconds(lambda: recipe.fit(texts).batch(texts))}
+    both = _seconds(lambda: recipe.fit(texts).batch(texts))
+    fitted = recipe.fit(texts)
+    return {"bound": both, "second": _seconds(lambda: fitted.batch(texts))}
 
 
 def _seconds(call: Callable[[], object]) -> float:

@@ -204,7 +204,9 @@ def build(
             reading.say_names(inputs, path)
         with told_in_full(left_at(path)):
             if recipe_of is None:
-                prepared = prepare(recipe_given, learning, inputs, reading, without, quiet=quiet)
+                prepared = prepare(
+                    recipe_given, learning, inputs, reading, without, quiet=quiet, kept=not append
+                )
             else:
                 recipe = stored_recipe(recipe_of, *NO_RECIPE)
                 recipe = recipe if h is None else replace(recipe, h=h)

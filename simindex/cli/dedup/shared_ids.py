@@ -52,7 +52,8 @@ class SharedIds:
             first = len(self._compared)
             path, line = documents.path, documents.first  # and not the texts, which would be held
             self._note(
-                documents.keys, ends_of_each(documents.texts), lambda at: f"{path}:{line + at}"
+                documents.keys, ends_of_each(documents.texts).tolist(),
+                lambda at: f"{path}:{line + at}",
             )
             for place, loss in lost.items():
                 if loss.key == documents.keys[place]:

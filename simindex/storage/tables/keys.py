@@ -45,10 +45,15 @@ class KeyHeap:
     @classmethod
     def of(cls, keys: list[str] | list[bytes]) -> KeyHeap:
         """The heap of some keys; str as UTF-8, which `arguments.as_keys` has found possible."""
-        raw = [key if isinstance(key, bytes) else key.encode() for key in keys]
+        raw, data = keys, b""
+        try:  # nearly all keys are str of ASCII: none of them is made bytes
+            data = "".join(keys).encode("ascii")  # type: ignore[arg-type]
+        except (TypeError, UnicodeEncodeError):
+            raw = [key if isinstance(key, bytes) else key.encode() for key in keys]
+            data = b"".join(raw)
         offsets = np.zeros(len(raw) + 1, np.int64)
-        np.cumsum([len(key) for key in raw], out=offsets[1:])
-        return cls(offsets, np.frombuffer(b"".join(raw), np.uint8))
+        np.cumsum(np.fromiter(map(len, raw), np.int64, len(raw)), out=offsets[1:])
+        return cls(offsets, np.frombuffer(data, np.uint8))
 
     @classmethod
     def joined(cls, heaps: list[KeyHeap]) -> KeyHeap:

@@ -25,6 +25,7 @@
 #include "simhash/fingerprinter.hpp"
 #include "simhash/idf.hpp"
 #include "simhash/sizes.hpp"
+#include "simhash/text_facts.hpp"
 #include "simhash/unicode.hpp"
 
 namespace nb = nanobind;
@@ -49,6 +50,8 @@ using Simhashes = std::tuple<Out<std::uint64_t, 2>, Out<float, 2>, Out<std::int6
 using Features = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Invalid>;
 using Frequencies = std::tuple<Out<std::uint64_t, 1>, Out<std::uint32_t, 1>>;
 using Counting = std::tuple<Invalid>;
+using Kept = std::tuple<Out<std::uint32_t, 1>, Out<std::int64_t, 1>, Out<std::uint32_t, 1>,
+                        Out<std::int64_t, 1>, Out<std::uint64_t, 1>, bool, Invalid>;
 using SplitTexts = std::tuple<Out<std::uint8_t, 1>, Out<std::uint64_t, 1>, Out<std::uint64_t, 1>,
                               Out<std::int64_t, 1>, Invalid>;
 
@@ -59,6 +62,10 @@ using NearRows = std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int6
 // Code units of a text that comes by itself, at most. So what is kept for the next one stays small, and
 // no signal waits for long.
 constexpr std::size_t kMostArriving = std::size_t{1} << 16;
+
+std::span<const std::uint8_t> bytes_of(const Text& text) {
+  return {static_cast<const std::uint8_t*>(text.data), text.size};
+}
 
 // A recipe as the kernels follow it: immutable but for the scratch it keeps, so any number of threads may
 // use one.
@@ -224,6 +231,84 @@ class TextRecipe {
     return {Invalid{-1, -1}};
   }
 
+  // As count_in_column, and what each document has: as _native.pyi has it.
+  Kept keep_of_column(DocumentTables& tables, In<std::uint8_t, 1> data,
+                      In<std::int64_t, 1> offsets, std::size_t threads) const {
+    const std::vector<Text> texts = texts_of(data, offsets);
+    const std::size_t n = texts.size();
+    Fresh<std::int64_t> ends(n + 1);
+    Fresh<std::uint32_t> tables_of(n);
+    std::vector<KeptHere> all;
+    Fresh<std::int64_t> characters(n);
+    Fresh<std::uint64_t> ends_of(n);
+    const Invalid invalid = counted(tables, texts, threads, &all, [&](std::size_t i) {
+      characters.data()[i] = characters_of(bytes_of(texts[i]));
+      ends_of.data()[i] = text_ends(bytes_of(texts[i]));
+    });
+    bool whole = true;
+    for (const KeptHere& some : all) whole = whole && some.whole;
+    std::fill_n(ends.data(), n + 1, 0);
+    std::fill_n(tables_of.data(), n, 0);
+    for (const KeptHere& some : all) {
+      std::size_t before = 0;
+      for (const auto& [document, end] : some.documents) {
+        ends.data()[document + 1] = static_cast<std::int64_t>(end - before);
+        tables_of.data()[document] = some.table->number();
+        before = end;
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i) ends.data()[i + 1] += ends.data()[i];
+    Fresh<std::uint32_t> entries(static_cast<std::size_t>(ends.data()[n]));
+    for (const KeptHere& some : all) {
+      std::size_t before = 0;
+      for (const auto& [document, end] : some.documents) {
+        std::copy_n(some.table->kept().data() + before, end - before,
+                    entries.data() + ends.data()[document]);
+        before = end;
+      }
+    }
+    return {entries.release(), ends.release(), tables_of.release(), characters.release(),
+            ends_of.release(), whole, invalid};
+  }
+
+  // Fingerprints of documents whose features were kept.
+  Simhashes kept(In<std::uint64_t, 1> hashes, In<std::uint32_t, 1> steps,
+                 In<std::int64_t, 1> starts, In<std::uint32_t, 1> entries,
+                 In<std::int64_t, 1> offsets, In<std::uint32_t, 1> tables,
+                 std::size_t threads) const {
+    require(steps.size() == hashes.size(), "hashes and steps differ in length");
+    const auto ranges = ranges_of(offsets, entries.size());
+    require(tables.size() == ranges.size(), "a table for each document");
+    const auto tables_at = ranges_of(starts, hashes.size());
+    return rows(
+        ranges.size(), threads,
+        [&](Fingerprinter& fingerprinter, std::size_t i, const Row& row, auto& stopped) {
+          require(tables.data()[i] < tables_at.size(), "a table that is not there");
+          const auto [first, last] = tables_at[tables.data()[i]];
+          const auto [begin, end] = ranges[i];
+          const auto own = as_span(entries).subspan(begin, end - begin);
+          for (const std::uint32_t entry : own) {
+            require(entry >> kTimesBits < last - first, "a feature that is not in its table");
+          }
+          fingerprinter.kept({own, as_span(hashes).subspan(first, last - first),
+                              as_span(steps).subspan(first, last - first)},
+                             row, stopped);
+        });
+  }
+
+  // The idf of features, in steps; one step without.
+  Out<std::uint32_t, 1> steps(In<std::uint64_t, 1> hashes) const {
+    Fresh<std::uint32_t> found(hashes.size());
+    {
+      const ReleasedGil release;
+      for (std::size_t i = 0; i < hashes.size(); ++i) {
+        found.data()[i] = static_cast<std::uint32_t>(
+            plan_.with_idf ? plan_.idf.find(hashes.data()[i]) : kOneStep);
+      }
+    }
+    return found.release();
+  }
+
   SplitTexts split_texts(const nb::list& list) const {
     const Texts texts = texts_of(list);
     std::vector<std::uint8_t> bytes;
@@ -337,39 +422,76 @@ class TextRecipe {
             features.release(), {-1, -1}};
   }
 
+  // What a thread keeps of the documents that it counted: a document of the call, and where it ends among
+  // the entries of the table. It begins where the one before it ends.
+  struct KeptHere {
+    const DocumentCounts* table = nullptr;
+    bool whole = true;
+    std::vector<std::pair<std::size_t, std::size_t>> documents;
+  };
+
   Counting count_texts(DocumentTables& tables, const std::vector<Text>& texts,
                        std::size_t threads) const {
-    FirstInvalid invalid;
-    count(tables, texts.size(), threads, [&](FeatureReader& reader, std::size_t i, auto& sink,
-                                             auto& stopped) {
-      if (invalid.before(i)) return;
-      if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
-        invalid.report(i, reader.invalid_at());
-      }
-    });
-    return {invalid.found()};
+    return {counted(tables, texts, threads, nullptr, [](std::size_t) {})};
   }
 
-  // Calls read(reader, i, sink, stopped) for every document.
+  // Calls see(i) for every text that is UTF-8, while it is in a cache.
+  template <class See>
+  Invalid counted(DocumentTables& tables, const std::vector<Text>& texts, std::size_t threads,
+                  std::vector<KeptHere>* kept, See see) const {
+    FirstInvalid invalid;
+    count(
+        tables, texts.size(), threads,
+        [&](FeatureReader& reader, std::size_t i, auto& sink, auto& stopped) {
+          if (invalid.before(i)) return;
+          if (reader.read(texts[i], sink, stopped) == Reading::kInvalid) {
+            invalid.report(i, reader.invalid_at());
+          } else {
+            see(i);
+          }
+        },
+        kept);
+    return invalid.found();
+  }
+
+  // Calls read(reader, i, sink, stopped) for every document. With `kept`, what they have is appended
+  // to it, one item a thread.
   template <class Read>
-  void count(DocumentTables& tables, std::size_t n, std::size_t threads, Read read) const {
+  void count(DocumentTables& tables, std::size_t n, std::size_t threads, Read read,
+             std::vector<KeptHere>* kept = nullptr) const {
     require(n <= 0xffffffff, "more than 2^32 - 1 documents");
     Signals signals;
     struct Scratch {
       FeatureReader reader;
       std::unique_ptr<DocumentCounts> counts;
+      KeptHere kept;
     };
     {
       const ReleasedGil release;
       split(
           n, threads,
-          [&] { return Scratch{FeatureReader(plan_.features, level_), tables.lend()}; },
+          [&] {
+            Scratch scratch{FeatureReader(plan_.features, level_), tables.lend(), {}};
+            scratch.counts->keep_anew();
+            return scratch;
+          },
           [&](Scratch& scratch, std::size_t i, auto& stopped) {
             scratch.counts->begin();
             auto sink = [&](std::span<const std::uint64_t> found) { scratch.counts->add(found); };
             read(scratch.reader, i, sink, stopped);
+            scratch.counts->end();
+            if (kept == nullptr) return;
+            KeptHere& own = scratch.kept;
+            own.whole = own.whole && scratch.counts->keep();
+            own.documents.emplace_back(i, scratch.counts->kept().size());
           },
-          [&](Scratch& scratch) { tables.give_back(std::move(scratch.counts)); },
+          [&](Scratch& scratch) {
+            if (kept != nullptr) {
+              scratch.kept.table = scratch.counts.get();
+              kept->push_back(std::move(scratch.kept));
+            }
+            tables.give_back(std::move(scratch.counts));
+          },
           [&signals] { return signals(); });
     }
     signals.raise();
@@ -382,6 +504,37 @@ class TextRecipe {
   int level_ = 0;
   mutable std::atomic<Scratch*> idle_{nullptr};
 };
+
+std::tuple<Out<std::uint64_t, 1>, Out<std::int64_t, 1>> listed(const DocumentTables& tables) {
+  std::vector<std::uint64_t> features;
+  std::vector<std::int64_t> starts;
+  tables.list(features, starts);
+  Fresh<std::uint64_t> hashes(features.size());
+  Fresh<std::int64_t> begins(starts.size());
+  std::copy(features.begin(), features.end(), hashes.data());
+  std::copy(starts.begin(), starts.end(), begins.data());
+  return {hashes.release(), begins.release()};
+}
+
+// Calls of(bytes) for each text of a column.
+template <class T, class Of>
+Out<T, 1> of_each(const In<std::uint8_t, 1>& data, const In<std::int64_t, 1>& offsets, Of of) {
+  const std::vector<Text> texts = texts_of(data, offsets);
+  Fresh<T> found(texts.size());
+  {
+    const ReleasedGil release;
+    for (std::size_t i = 0; i < texts.size(); ++i) found.data()[i] = of(bytes_of(texts[i]));
+  }
+  return found.release();
+}
+
+Out<std::int64_t, 1> bind_characters(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets) {
+  return of_each<std::int64_t>(data, offsets, characters_of);
+}
+
+Out<std::uint64_t, 1> bind_text_ends(In<std::uint8_t, 1> data, In<std::int64_t, 1> offsets) {
+  return of_each<std::uint64_t>(data, offsets, text_ends);
+}
 
 Frequencies taken(DocumentTables& tables) {
   DocumentTables::Counted counted;
@@ -420,6 +573,7 @@ void bind_text(nb::module_& m) {
   nb::class_<DocumentTables>(m, "DocumentTables")
       .def(nb::init<>())
       .def_prop_ro("features", &DocumentTables::features)
+      .def("listed", &listed)
       .def("take", &taken);
   nb::class_<TextRecipe>(m, "TextRecipe")
       .def(nb::init<int, bool, In<std::uint8_t, 1>, std::uint32_t, int, bool, In<std::uint64_t, 2>,
@@ -448,10 +602,18 @@ void bind_text(nb::module_& m) {
       .def("count_in_units", &TextRecipe::count_in_units, nb::arg("tables"),
            nb::arg("bytes").noconvert(), nb::arg("starts").noconvert(),
            nb::arg("ends").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("keep_of_column", &TextRecipe::keep_of_column, nb::arg("tables"),
+           nb::arg("data").noconvert(), nb::arg("offsets").noconvert(), nb::arg("threads") = 1)
+      .def("kept", &TextRecipe::kept, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert(),
+           nb::arg("starts").noconvert(), nb::arg("entries").noconvert(),
+           nb::arg("offsets").noconvert(), nb::arg("tables").noconvert(), nb::arg("threads") = 1)
+      .def("steps", &TextRecipe::steps, nb::arg("hashes").noconvert())
       .def("split", &TextRecipe::split_texts, nb::arg("texts"))
       .def("arrive", &TextRecipe::arrive, nb::arg("text"), nb::arg("places"), nb::arg("count"),
            nb::arg("passages"));
   m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
+  m.def("characters", &bind_characters, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
+  m.def("text_ends", &bind_text_ends, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
   m.def("unicode_versions", &unicode_versions);
 }
 

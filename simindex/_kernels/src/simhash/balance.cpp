@@ -11,14 +11,33 @@ constexpr int kBinBits = 8;  // the bins reach to an idf of 32
 
 std::size_t bin_of(std::uint64_t step) { return std::min<std::uint64_t>(step >> kBinBits, kBins - 1); }
 
+// 1 for the idf of a word that half of the documents have, or more common.
+std::uint64_t is_common(std::uint64_t step) { return (step - (kOneStep + kHalf + 1)) >> 63; }
+
+// Whether so many of n words are as common, that the mean is, too.
+bool mean_is_common(std::uint64_t common, std::uint64_t n) { return 10 * common >= 3 * n; }
+
 }  // namespace
+
+std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::span<const std::uint32_t> times,
+                        std::vector<std::uint64_t>& all, std::vector<std::uint32_t>& scratch) {
+  std::uint64_t n = kCommonWords;
+  std::uint64_t common = kCommonWords;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    n += times[i];
+    common += times[i] & (0 - is_common(steps[i]));
+  }
+  if (mean_is_common(common, n)) return 0;
+  all.clear();
+  for (std::size_t i = 0; i < steps.size(); ++i) all.insert(all.end(), times[i], steps[i]);
+  return idf_shift(all, scratch);
+}
 
 std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::uint32_t>& scratch) {
   const std::uint64_t n = steps.size() + kCommonWords;
-  // Most documents end here: if so many words are as common, then so is the mean.
   std::uint64_t common = kCommonWords;
-  for (const std::uint64_t step : steps) common += (step - (kOneStep + kHalf + 1)) >> 63;
-  if (10 * common >= 3 * n) return 0;
+  for (const std::uint64_t step : steps) common += is_common(step);
+  if (mean_is_common(common, n)) return 0;  // so most documents end
 
   // In tenths of a word: word j covers 10 j to 10 j + 10, and those from n to 3 n count.
   const std::uint64_t first = n / 10;

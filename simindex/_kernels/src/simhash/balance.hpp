@@ -30,6 +30,10 @@ inline constexpr std::uint64_t kHalf = 2839;  // ln 2 in steps: half of the docu
 // The shift in steps. `scratch` is of the caller, so that it is allocated once.
 std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::uint32_t>& scratch);
 
+// The same of words that occur several times each.
+std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::span<const std::uint32_t> times,
+                        std::vector<std::uint64_t>& all, std::vector<std::uint32_t>& scratch);
+
 // A step less the shift, at least kOneStep.
 inline std::uint64_t shifted(std::uint64_t step, std::uint64_t shift) {
   return step - std::min(shift, std::max(step, kOneStep) - kOneStep);

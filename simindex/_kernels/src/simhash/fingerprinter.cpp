@@ -36,6 +36,51 @@ void Fingerprinter::add(Hashes hashes, std::span<const double> weights) {
   projection_.add(hashes, weights);
 }
 
+void Fingerprinter::add_blocks(Hashes hashes) {
+  for (std::size_t i = 0; i < hashes.size(); i += kBlock) {
+    add(hashes.subspan(i, std::min(kBlock, hashes.size() - i)));
+  }
+}
+
+// Each feature once, with its weight for all of its occurrences.
+void Fingerprinter::add_kept(const KeptFeatures& document, const Row& row,
+                             const std::function<bool()>& stopped) {
+  const std::size_t entries = document.entries.size();
+  waiting_.resize(entries);
+  weights_.resize(entries);
+  times_.resize(entries);
+  std::size_t n = 0;
+  std::uint32_t before = UINT32_MAX;
+  for (const std::uint32_t entry : document.entries) {
+    const std::uint32_t feature = entry >> kTimesBits;
+    const std::uint32_t times = entry & kMostTimes;
+    if (feature == before) {
+      times_[n - 1] += times;
+      continue;
+    }
+    before = feature;
+    waiting_[n] = document.hashes[feature];
+    weights_[n] = document.steps[feature];
+    times_[n++] = times;
+  }
+  const Hashes hashes = Hashes(waiting_).first(n);
+  const std::span<std::uint64_t> weights = std::span(weights_).first(n);
+  std::uint64_t shift = 0;
+  if (plan_.counting == kBalanced) {
+    shift = idf_shift(weights, std::span<const std::uint32_t>(times_).first(n), occurrences_, scratch_);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    weights[i] = (shift == 0 ? weights[i] : shifted(weights[i], shift)) * times_[i];
+  }
+  for (std::size_t start = 0; start < n && !stopped(); start += kBlock) {
+    const std::size_t some = std::min(kBlock, n - start);
+    projection_.add(hashes.subspan(start, some),
+                    std::span<const std::uint64_t>(weights.subspan(start, some)));
+  }
+  *row.features = static_cast<std::int64_t>(n);
+  projection_.finish(unit_, plan_.words, row.bits, row.weights);
+}
+
 void Fingerprinter::count(Hashes hashes) {
   if (plan_.sketch_words != 0) return table_.add(hashes);
   for (std::size_t i = 0; i < hashes.size() && table_.size() < plan_.counted(); ++i) {

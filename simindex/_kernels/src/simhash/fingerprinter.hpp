@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "simhash/balance.hpp"
+#include "simhash/document_counts.hpp"
 #include "simhash/features.hpp"
 #include "simhash/idf.hpp"
 #include "simhash/projection.hpp"
@@ -45,6 +46,14 @@ struct Row {
   std::uint64_t* bits;     // (words + sketch_words)
   float* weights;          // (64 words)
   std::int64_t* features;  // distinct features: all with a sketch, else up to min_features at least
+};
+
+// A document whose features were kept when they were counted (document_counts.hpp): its entries, and of its
+// table the hashes and, with idf, their steps. Entries are below the number of hashes.
+struct KeptFeatures {
+  std::span<const std::uint32_t> entries;
+  std::span<const std::uint64_t> hashes;
+  std::span<const std::uint32_t> steps;
 };
 
 // The scratch of one thread. `stopped()` is asked between blocks of features; after it said so, the
@@ -91,6 +100,23 @@ class Fingerprinter {
   }
 
   template <class Stopped>
+  void kept(const KeptFeatures& document, const Row& row, Stopped&& stopped) {
+    begin();
+    if (plan_.with_idf && !tabled()) return add_kept(document, row, std::ref(stopped));
+    occurrences_.clear();
+    for (const std::uint32_t entry : document.entries) {
+      occurrences_.insert(occurrences_.end(), entry & kMostTimes,
+                           document.hashes[entry >> kTimesBits]);
+      if (occurrences_.size() < kBlock) continue;
+      if (stopped()) return;
+      add_blocks(occurrences_);
+      occurrences_.clear();
+    }
+    add_blocks(occurrences_);
+    finish(row, std::ref(stopped));
+  }
+
+  template <class Stopped>
   void given(Hashes hashes, std::span<const double> weights, const Row& row, Stopped&& stopped) {
     begin();
     for (std::size_t i = 0; i < hashes.size() && !stopped(); i += kBlock) {
@@ -113,6 +139,8 @@ class Fingerprinter {
   void begin();
   void add(Hashes hashes);
   void add(Hashes hashes, std::span<const double> weights);
+  void add_blocks(Hashes hashes);
+  void add_kept(const KeptFeatures& document, const Row& row, const std::function<bool()>& stopped);
   void count(Hashes hashes);
   void add_sublinear(Hashes hashes, std::span<const std::uint32_t> counts);
   void finish_balanced(const std::function<bool()>& stopped);
@@ -129,6 +157,8 @@ class Fingerprinter {
   std::vector<std::uint64_t> weights_;
   std::vector<std::uint64_t> waiting_;  // hashes whose steps weights_ has
   std::vector<std::uint32_t> scratch_;
+  std::vector<std::uint64_t> occurrences_;  // of kept features
+  std::vector<std::uint32_t> times_;
 };
 
 }  // namespace simindex
