@@ -221,8 +221,10 @@ class Buffer:
         self._batches.append(batch)
 
     def batch(self) -> simindex.Batch:
-        """The rows of all chunks, in their order."""
-        return joined(self._batches)
+        """The rows of all chunks, in their order: joined by the thread that asks first."""
+        if len(self._batches) > 1:
+            self._batches = [joined(self._batches)]
+        return self._batches[0]
 
 
 def why_none(text: str, reason: str) -> str:

@@ -73,6 +73,12 @@ class Nearness:
         return self.similar is not None and self.similar.sketch_bits > 0
 
     @property
+    def exact(self) -> bool:
+        """Whether every stored row within h is found, and its distance decides."""
+        recall = self.recall if self.similar is None else self.similar.recall
+        return recall == 1 and not self.sketched
+
+    @property
     def similarity_bits(self) -> int:
         """Of how many bits distances are, if a similarity was asked for. Else 0."""
         return 0 if self.similar is None else self.similar.compared_bits
@@ -127,8 +133,13 @@ class Stored:
         return self.keys[int(self.place[row])]
 
 
-def nearest_stored(index: Searchable, batch: Batch, near: Nearness) -> Stored:
+def nearest_stored(
+    index: Searchable, batch: Batch, near: Nearness, *, apart: bool = False
+) -> Stored:
     """The nearest near stored row of each row; of several at one distance, any.
+
+    `apart` says that stored rows are further than h from each other: all were kept by `greedy`,
+    with the same nearness, which is exact.
 
     Notes
     -----
@@ -136,9 +147,18 @@ def nearest_stored(index: Searchable, batch: Batch, near: Nearness) -> Stored:
     those that can have it, until there is none: with a million stored copies of a template, all
     matches of all its copies would fill the machine. At most h + 1 calls, each for fewer rows.
     Where sketches decide, one call finds the nearest.
+
+    Of rows apart, one at distance d from a query has all others further than h - d from it. So a
+    match with 2 d <= h + 1 is the nearest, and no call is made for a nearer one.
     """
     first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
-    asked = batch.take(first)
+    # Keys name no query, and an exact search has no use for weights: these are 256 bytes a row.
+    asked = Batch.checked(
+        batch.rows[first], ids=None, keys=None,
+        weights=None if near.exact or batch.weights is None else batch.weights[first],
+        recipe=batch.recipe,
+        sketches=None if batch.sketches is None else np.take(batch.sketches, first, axis=0),
+    )
     distance = np.full(len(first), NOWHERE, np.uint16)
     place = np.full(len(first), -1, np.int64)
     keys: list[Any] = []
@@ -166,7 +186,8 @@ def nearest_stored(index: Searchable, batch: Batch, near: Nearness) -> Stored:
 
     if len(first):
         ask(np.arange(len(first), dtype=np.int64), h)
-    for radius in range(min(h, batch.bits) - 1, -1, -1):
+    least = (h + 1) // 2 if apart else 0
+    for radius in range(min(h, batch.bits) - 1, least - 1, -1):
         # A row at distance d is asked again within d - 1 only, so every answer is nearer.
         nearer = np.flatnonzero(distance == radius + 1).astype(np.int64)
         if len(nearer):

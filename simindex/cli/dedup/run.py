@@ -89,6 +89,8 @@ class Run:
     dropped: int = 0
     known: int = 0
     """Documents that the index had before, not counted as dropped."""
+    apart: bool = False
+    """Whether all rows of the index were kept by this run, none near another."""
     without: SkippedReport = field(default_factory=SkippedReport)
     shared: SharedIds = field(default_factory=SharedIds)
 
@@ -100,6 +102,8 @@ class Run:
     def through(self, most: int, progress: Progress) -> None:
         """Every buffer, from reading to its commit."""
         prepared = self.place.prepared
+        new = not len(self.place.index)
+        self.apart = new and self.near.exact and self.keep.policy != "none"
         documents: Iterable[Document | Documents] = prepared.documents
         if self.keep.is_by_rank:
             documents = self.keep.ranked(one_by_one(documents), prepared.intake)
@@ -171,7 +175,7 @@ class Run:
             self.place.index, batch, verifying.near, verifying.verifier.doubt
         )
         if candidates is None:
-            stored = nearest_stored(self.place.index, batch, self.near)
+            stored = nearest_stored(self.place.index, batch, self.near, apart=self.apart)
         else:
             stored = candidates.nearest(len(batch))
         known: set[int] = set()
@@ -295,6 +299,7 @@ def _buffers(
         for chunk, ends in portion:
             buffer.add(chunk, batch(chunk))
             if ends:
+                buffer.batch()  # here, which is another thread than that of the index
                 yield buffer
                 buffer = Buffer()
     if len(buffer.documents):
