@@ -195,6 +195,26 @@ def nearest_stored(
     return Stored(distance[member_of], place[member_of], keys)
 
 
+def nearer_among(stored: Stored, batch: Batch, kept: Batch, near: Nearness) -> Stored:
+    """`stored`, or a nearer row of `kept`, which has keys; of several of these the first.
+
+    So a search made before some rows were stored becomes one made after it. The rows were kept by
+    `greedy`, with the same nearness, which is exact: none is near another.
+    """
+    if not len(kept):
+        return stored
+    distance, place = stored.distance.copy(), stored.place.copy()
+    for start in range(0, len(batch), BLOCK_ROWS):
+        block = batch.rows[start : start + BLOCK_ROWS]
+        (row, other, apart), _ = _near(kept.rows, block, near.h)
+        nearest = firsts(row, other, apart)
+        row, other, apart = row[nearest] + start, other[nearest], apart[nearest]
+        nearer = apart < distance[row]
+        distance[row[nearer]] = apart[nearer]
+        place[row[nearer]] = len(stored.keys) + other[nearer]
+    return Stored(distance, place, [*stored.keys, *(kept.keys or ())])
+
+
 def greedy(
     rows: U64, order: I64, excluded: Bools, near: Nearness, sketches: U8 | None = None
 ) -> Losses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,6 +131,76 @@ def test_the_nearest_stored_row_is_found_at_its_distance(
             assert found.distance[row] == min(distances)
             assert distances[keys.index(str(found.key(row)))] == min(distances)
     assert 5 <= far < len(asked)
+
+
+def crowded(rng: np.random.Generator, words: int) -> np.ndarray:
+    """Rows at all distances up to 20 from a few others."""
+    rows = np.repeat(rng.integers(0, 2**64, (6, words), np.uint64), 40, axis=0)
+    for row in rows:
+        for bit in rng.choice(64 * words, int(rng.integers(0, 21)), replace=False).tolist():
+            row[bit // 64] ^= np.uint64(1 << bit % 64)
+    return rows
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("h", [0, 1, 6, 7, 9])
+def test_what_is_kept_between_two_searches_is_compared_by_itself(
+    tmp_path: Path, words: int, h: int
+) -> None:
+    """A search of rows apart, and then of those kept meanwhile, finds what one search would."""
+    rng = np.random.default_rng(h)
+    near, rows = Nearness(h), crowded(rng, words)
+    nothing = np.zeros(len(rows), np.bool_)
+    kept = rows[greedy(rows, np.arange(len(rows)), nothing, near).winner < 0]
+    asked = np.concatenate([kept, crowded(rng, words), rows])
+    asked[::2, 0] ^= np.uint64(1) << rng.integers(0, 64, len(asked[::2])).astype(np.uint64)
+    later = [f"later{row}" for row in range(len(kept) // 2, len(kept))]
+    batch = simindex.Batch(asked)
+    options = simindex.IndexOptions(bits=64 * words, keys="str")
+    with pytest.MonkeyPatch.context() as patched, simindex.open(
+        tmp_path / "i", "n", options=options
+    ) as index:
+        patched.setattr(deduplication, "BLOCK_ROWS", 100)
+        index.append(kept[: len(kept) // 2], keys=[f"k{row}" for row in range(len(kept) // 2)])
+        index.commit()
+        before = nearest_stored(index, batch, near, apart=True)
+        added = simindex.Batch(kept[len(kept) // 2 :], keys=later)
+        found = deduplication.nearer_among(before, batch, added, near)
+        assert before.distance.tolist() == nearest_stored(index, batch, near).distance.tolist()
+        index.append(added)
+        index.commit()
+        after = nearest_stored(index, batch, near)
+    assert found.distance.tolist() == after.distance.tolist()
+    of_later = 0
+    for row in np.flatnonzero(found.distance != NOWHERE).tolist():
+        key = str(found.key(row))
+        stored = kept[later.index(key) + len(kept) // 2 if key in later else int(key[1:])]
+        assert apart(asked[row].tolist(), stored.tolist()) == found.distance[row]
+        of_later += key in later
+        assert key in later or before.distance[row] == found.distance[row]
+    assert of_later > 0
+
+
+@pytest.mark.parametrize(("distance", "radii"), [(4, [7]), (5, [7, 4]), (7, [7, 6])])
+def test_rows_apart_are_asked_for_again_only_where_one_may_be_nearer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distance: int, radii: list[int]
+) -> None:
+    """Of rows further than 7 apart, one at distance 4 is the nearest, and one at 5 may not be."""
+    asked: list[Any] = []
+    query = simindex.Index.query
+
+    def noted(index: simindex.Index, batch: simindex.Batch, **options: Any) -> simindex.Matches:
+        asked.append(options["h"])
+        return query(index, batch, **options)
+
+    monkeypatch.setattr(simindex.Index, "query", noted)
+    with simindex.open(tmp_path / "i", "n", options=simindex.IndexOptions()) as index:
+        index.append(np.zeros((1, 1), np.uint64))
+        index.commit()
+        batch = simindex.Batch(np.array([[(1 << distance) - 1]], np.uint64))
+        found = nearest_stored(index, batch, Nearness(7), apart=True)
+    assert found.distance.tolist() == [distance]
+    assert asked == radii
 
 
 @pytest.mark.slow
