@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex.pairs import deduplication
-from simindex.pairs.deduplication import NOWHERE, Nearness, any_neighbour, greedy, nearest_stored
+from simindex.pairs.deduplication import (
+    NOWHERE,
+    Nearness,
+    any_neighbour,
+    greedy,
+    nearer_among,
+    nearest_ahead,
+    nearest_stored,
+)
 
 Loss = tuple[int, int] | None
 
@@ -147,38 +155,50 @@ def crowded(rng: np.random.Generator, words: int) -> np.ndarray:
 def test_what_is_kept_between_two_searches_is_compared_by_itself(
     tmp_path: Path, words: int, h: int
 ) -> None:
-    """A search of rows apart, and then of those kept meanwhile, finds what one search would."""
+    """A search of rows apart, and then of those kept meanwhile, finds what one search would; or
+    says where several are nearest."""
     rng = np.random.default_rng(h)
     near, rows = Nearness(h), crowded(rng, words)
     nothing = np.zeros(len(rows), np.bool_)
     kept = rows[greedy(rows, np.arange(len(rows)), nothing, near).winner < 0]
     asked = np.concatenate([kept, crowded(rng, words), rows])
     asked[::2, 0] ^= np.uint64(1) << rng.integers(0, 64, len(asked[::2])).astype(np.uint64)
-    later = [f"later{row}" for row in range(len(kept) // 2, len(kept))]
-    batch = simindex.Batch(asked)
+    ends = np.zeros((3, words), np.uint64)  # two rows 2 d > h apart, and one between them
+    ends[1:, 0] = (1 << 2 * (h // 2 + 1)) - 1, (1 << h // 2 + 1) - 1
+    kept, asked = np.concatenate([ends[:1], kept, ends[1:2]]), np.concatenate([asked, ends[2:]])
+    batch, half = simindex.Batch(asked), len(kept) // 2
+    keys = [str(row) for row in range(len(kept))]
     options = simindex.IndexOptions(bits=64 * words, keys="str")
     with pytest.MonkeyPatch.context() as patched, simindex.open(
         tmp_path / "i", "n", options=options
     ) as index:
         patched.setattr(deduplication, "BLOCK_ROWS", 100)
-        index.append(kept[: len(kept) // 2], keys=[f"k{row}" for row in range(len(kept) // 2)])
+        index.append(kept[:half], keys=keys[:half])
         index.commit()
-        before = nearest_stored(index, batch, near, apart=True)
-        added = simindex.Batch(kept[len(kept) // 2 :], keys=later)
-        found = deduplication.nearer_among(before, batch, added, near)
-        assert before.distance.tolist() == nearest_stored(index, batch, near).distance.tolist()
+        ahead = nearest_ahead(index, batch, near)
+        added = simindex.Batch(kept[half:], keys=keys[half:])
+        found, tied = nearer_among(*ahead, batch, added, near)
         index.append(added)
         index.commit()
-        after = nearest_stored(index, batch, near)
-    assert found.distance.tolist() == after.distance.tolist()
+        after = nearest_stored(index, batch, near, apart=True)
+        whole = nearest_stored(index, batch, near)
+        asked_again = np.flatnonzero(tied)
+        again = nearest_stored(index, batch.take(asked_again), near, apart=True)
+    assert found.distance.tolist() == after.distance.tolist() == whole.distance.tolist()
+    distances = [[apart(one, other) for other in kept.tolist()] for one in asked.tolist()]
     of_later = 0
-    for row in np.flatnonzero(found.distance != NOWHERE).tolist():
-        key = str(found.key(row))
-        stored = kept[later.index(key) + len(kept) // 2 if key in later else int(key[1:])]
-        assert apart(asked[row].tolist(), stored.tolist()) == found.distance[row]
-        of_later += key in later
-        assert key in later or before.distance[row] == found.distance[row]
+    for row, one in enumerate(distances):
+        nearest = [str(other) for other, d in enumerate(one) if d == min(one) <= h]
+        assert tied[row] == (len(nearest) > 1)
+        if nearest:
+            assert str(found.key(row)) in nearest
+            of_later += int(nearest[0]) >= half
+    both = found.with_others(asked_again, again)
+    for place, row in enumerate(asked_again.tolist()):
+        assert both.key(row) == again.key(place)
+    assert both.distance.tolist() == found.distance.tolist()
     assert of_later > 0
+    assert tied.any() == (h > 0)
 
 
 @pytest.mark.parametrize(("distance", "radii"), [(4, [7]), (5, [7, 4]), (7, [7, 6])])

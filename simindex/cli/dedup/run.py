@@ -62,6 +62,7 @@ from simindex.pairs.deduplication import (
     any_neighbour,
     greedy,
     nearer_among,
+    nearest_ahead,
     nearest_stored,
     whole,
 )
@@ -163,11 +164,10 @@ class Run:
     def overlaps(self) -> bool:
         """Whether a buffer is written while the next one is searched for.
 
-        That search does not see what this buffer adds, which is compared by itself: that takes an
-        exact radius, and rows of which none is near another.
+        That search does not see what this buffer adds, which is compared by itself. Rows that have
+        several nearest ones are searched for again. That takes an index of rows apart.
         """
-        exact = self.near.exact and self.verifying is None and self.keep.policy != "none"
-        return exact and self.place.lasting
+        return self.apart and self.place.lasting
 
     def _next(self, buffers: Iterator[Buffer], slot: Slot[Buffer]) -> Buffer | None:
         """The next buffer, if there is one. While it is waited for, nothing else waits."""
@@ -268,13 +268,19 @@ class Run:
             self._commit(done)
 
     def _nearest(self, batch: simindex.Batch) -> Stored:
-        """What is nearest in the index, with what the buffer before this one adds to it."""
-        before = self.unsettled
-        stored = nearest_stored(self.place.index, batch, self.near, apart=self.apart)
-        if before is None:
+        """What is nearest in the index, once the buffer before this one is committed."""
+        before, index = self.unsettled, self.place.index
+        if not self.overlaps:
+            return nearest_stored(index, batch, self.near, apart=self.apart)
+        stored, tied = nearest_ahead(index, batch, self.near)
+        if before is not None:
+            self._settle()
+            stored, tied = nearer_among(stored, tied, batch, before.kept, self.near)
+        rows = np.flatnonzero(tied)
+        if not len(rows):
             return stored
-        self._settle()
-        return nearer_among(stored, batch, before.kept, self.near)
+        again = nearest_stored(index, batch.take(rows), self.near, apart=True)
+        return stored.with_others(rows, again)
 
     def _settle(self) -> None:
         """Commits the buffer that is being written, once it is."""

@@ -363,13 +363,13 @@ def test_a_buffer_is_written_while_the_next_one_is_searched_for(
 ) -> None:
     """And committed before the next one is written."""
     steps: list[str] = []
-    searched = [Event() for _ in range(5)]
-    write, commit, search = dedup_run.Run._write, simindex.Index.commit, dedup_run.nearest_stored
+    searched = [Event() for _ in range(4)]
+    write, commit, search = dedup_run.Run._write, simindex.Index.commit, dedup_run.nearest_ahead
 
     def writing(self: Any, *given: Any) -> None:
         # While buffer n is written, the search of buffer n + 1 begins; the last has none.
         number = sum(step == "write" for step in steps) + 1
-        assert number == 4 or searched[number].wait(30)
+        assert number == 4 or searched[number - 1].wait(30)
         write(self, *given)
         steps.append("write")
 
@@ -384,7 +384,7 @@ def test_a_buffer_is_written_while_the_next_one_is_searched_for(
     monkeypatch.setattr(dedup_run.Slot, "waits", True)
     monkeypatch.setattr(dedup_run.Run, "_write", writing)
     monkeypatch.setattr(simindex.Index, "commit", committing)
-    monkeypatch.setattr(dedup_run, "nearest_stored", searching)
+    monkeypatch.setattr(dedup_run, "nearest_ahead", searching)
     given = "".join(record(number // 2, number % 2) for number in range(16))
     run("dedup", "--index", "i.sim", "--buffer", 4, *AT_ONCE, input=given)
     assert steps[:8] == ["write", "commit"] * 4
