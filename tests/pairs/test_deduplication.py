@@ -150,6 +150,7 @@ def crowded(rng: np.random.Generator, words: int) -> np.ndarray:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.parametrize("h", [0, 1, 6, 7, 9])
 def test_what_is_kept_between_two_searches_is_compared_by_itself(

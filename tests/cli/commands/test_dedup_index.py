@@ -391,6 +391,7 @@ def test_a_buffer_is_written_while_the_next_one_is_searched_for(
     assert len(stored_keys("i.sim")) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["first", "none"])
 def test_what_waits_changes_neither_output_nor_audit_nor_rows(
     run: Run, monkeypatch: pytest.MonkeyPatch, policy: str
@@ -419,6 +420,7 @@ def test_what_waits_changes_neither_output_nor_audit_nor_rows(
     assert 100 < marked.count('"distance"') < 450 or policy == "none"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_run_whose_output_nobody_reads(
     spawn: Spawn, tmp_path: Path, how: signal.Signals
