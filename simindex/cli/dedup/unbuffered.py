@@ -1,8 +1,8 @@
 """A file without a buffer of its own, of which each write is whole.
 
 `dedup` hands over hundreds of lines at once, so a buffer saves no calls of the system. And a thread
-that waits within a write to a pipe holds the lock of a buffer. Python closes standard output as it
-exits, and aborts if it does not get that lock.
+that waits within a write to a pipe holds the lock of a buffer: who closes the file, as the main
+thread does after Ctrl-C, would wait for it.
 """
 
 from __future__ import annotations
