@@ -106,18 +106,22 @@ class Rows:
         return found
 
 
-def near(texts: list[str], least: float = KNOWN) -> tuple[Pairs, Floats]:
-    """All pairs whose cosine is `least` or more, (p, 2), a < b, sorted, and their cosines (p,)."""
-    rows = Rows.of([Counter(truth.words(text)) for text in texts])
+def near(counted: list[Counter[str]], page: Pairs, least: float = KNOWN) -> tuple[Pairs, Floats]:
+    """All pairs of different pages whose cosine is `least` or more, (p, 2), a < b, sorted, and
+    their cosines (p,); by the counts of words and the number of the page of each document."""
+    rows = Rows.of(counted)
     buckets = rows.bucketed()
     pairs, cosines = [np.empty((0, 2), np.int64)], [np.empty(0)]
-    for first in range(0, len(texts), ROWS):
+    for first in range(0, len(counted), ROWS):
         bound = buckets[first : first + ROWS] @ buckets[first:].T
         for place, row in enumerate(bound):
-            others = first + place + 1 + np.flatnonzero(row[place + 1 :] >= least - ROUNDED)
-            found = rows.cosines(first + place, others)
+            a = first + place
+            others = a + 1 + np.flatnonzero(
+                (row[place + 1 :] >= least - ROUNDED) & (page[a + 1 :] != page[a])
+            )
+            found = rows.cosines(a, others)
             kept = found >= least
-            pairs.append(np.stack([np.full(kept.sum(), first + place), others[kept]], axis=1))
+            pairs.append(np.stack([np.full(kept.sum(), a), others[kept]], axis=1))
             cosines.append(found[kept])
     return np.concatenate(pairs), np.concatenate(cosines)
 
@@ -154,12 +158,14 @@ class Scores:
 
 def measured(name: str, by: str, documents: list[pages.Document], seed: int) -> Scores:
     """Everything of one collection, with the fewest revisions that make ENOUGH pairs, or all."""
+    counts: dict[tuple[str, int], Counter[str]] = {}
     for revisions in REVISIONS:
         chosen = pages.sampled(documents, len(documents), revisions, seed)
-        pairs, cosines = near([one.text for one in chosen])
+        for one in chosen:
+            if (one.path, one.seq) not in counts:
+                counts[one.path, one.seq] = Counter(truth.words(one.text))
         page, _ = pages.numbered([APART[by](one) for one in chosen])
-        apart = page[pairs[:, 0]] != page[pairs[:, 1]]
-        pairs, cosines = pairs[apart], cosines[apart]
+        pairs, cosines = near([counts[one.path, one.seq] for one in chosen], page)
         right = cosines >= COSINE - 1e-6
         if right.sum() >= ENOUGH or len(chosen) == len(documents):
             break

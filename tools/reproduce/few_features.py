@@ -7,6 +7,8 @@ least one, differ. Features are random hashes, so that nothing depends on a toke
               whose sizes are known, see bits/sets.py
     no sizes  the same where sizes are not known
     by idf    weights drawn from 1 to 12, as idf are among a hundred thousand documents
+    by tf     whole numbers k with a chance in proportion to k^-2.5: three of four words occur once
+    both      products of the two
 
     bias      mean of the estimates, less the cosine
     spread    standard deviation of the distances, in those of independent bits that all differ with
@@ -41,7 +43,8 @@ Projection = Literal["sign", "gaussian", "ternary"]
 FEATURES = (3, 5, 10, 20, 50, 100, 300)
 DIFFERENT = 0.1
 HEAVIEST = 12.0
-WEIGHTS = ("equal", "no sizes", "by idf")
+TF_POWER, MOST_TF = 2.5, 50
+WEIGHTS = ("equal", "no sizes", "by idf", "by tf", "both")
 PROJECTIONS: tuple[Projection, ...] = ("sign", "ternary", "gaussian")
 WIDTHS = (512, 1024)
 
@@ -72,8 +75,10 @@ def errors(
     rng = np.random.default_rng(seed)
     hashes = rng.integers(0, 2**64, (2, pairs, features), np.uint64)
     drawn = np.ones((2, pairs, features))
-    if weights == "by idf":
+    if weights in ("by idf", "both"):
         drawn = rng.uniform(1, HEAVIEST, drawn.shape)
+    if weights in ("by tf", "both"):
+        drawn *= np.minimum(rng.zipf(TF_POWER, drawn.shape), MOST_TF)
     same = slice(max(1, round(DIFFERENT * features)), None)
     hashes[1, :, same], drawn[1, :, same] = hashes[0, :, same], drawn[0, :, same]
     recipe = Recipe(weighting="given", projection=projection, sketch_bits=bits)
@@ -112,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("| features | weights | cosine | bias | spread | within | over |")
             print("|---:|---|---:|---:|---:|---:|---:|")
             for features in FEATURES:
-                for weights in WEIGHTS if projection == "sign" else ("equal", "by idf"):
+                for weights in WEIGHTS if projection == "sign" else ("equal", *WEIGHTS[2:]):
                     found = errors(
                         features, weights, projection, bits, options.pairs, options.seed
                     )
