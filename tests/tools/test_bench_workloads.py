@@ -830,7 +830,7 @@ def test_stars_by_similarity_are_compared_with_true_cosines(tmp_path: Path) -> N
     assert one["rows"] == 6400 and one["median"] > 0
     notes = one["notes"]
     dropped, kept = number(r"([\d,]+) dropped", notes), number(r"kept ([\d,]+)", notes)
-    assert dropped + kept == 6400 and 6400 // 16 < kept
+    assert dropped + kept == 6400 and kept > 6400 // 16
     assert number(r"stated similarity ([\d.]+)", notes) >= 0.9
     assert number(r"or more, ([\d,]+) of them", notes) == 0
     assert 0.78 < number(r"true cosine ([\d.]+) or more", notes) < 0.9
