@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex import Recipe
-from simindex.bits.sets import by_sizes
+from simindex.bits.sets import NUMBERS, by_sizes
 from simindex.query.sketches import apart
 from simindex.records.similarity import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
@@ -44,6 +44,7 @@ FEATURES = (3, 5, 10, 20, 50, 100, 300)
 DIFFERENT = 0.1
 HEAVIEST = 12.0
 TF_POWER, MOST_TF = 2.5, 50
+COUNTED = ("equal", "by tf")
 WEIGHTS = ("equal", "no sizes", "by idf", "by tf", "both")
 PROJECTIONS: tuple[Projection, ...] = ("sign", "ternary", "gaussian")
 WIDTHS = (512, 1024)
@@ -89,8 +90,8 @@ def errors(
     )
     assert a is not None and b is not None
     distance = apart(words_of(a), words_of(b))
-    signs = weights == "equal" and projection == "sign"
-    seen = by_sizes(distance, sizes_of(a), sizes_of(b), bits, "cosine", signs=signs)
+    counted = projection if weights in COUNTED and projection in NUMBERS else None
+    seen = by_sizes(distance, sizes_of(a), sizes_of(b), bits, "cosine", counted=counted)
     norms: F64 = np.sqrt((drawn**2).sum(axis=2))
     cosine: F64 = (drawn[0, :, same] ** 2).sum(axis=1) / (norms[0] * norms[1])
     estimate = estimated(seen, bits).astype(np.float64)
