@@ -66,15 +66,15 @@ def batch(rows: Mapping[int, int], *, weights: bool = True) -> Batch:
 KEYED_H = 6
 """The radius of calls without an h where there is a recipe; 3 where there is none."""
 
-# Normal sums: distances of sketches are told as they are, however few features a text has.
-RECIPE = Recipe(h=KEYED_H, sketch_bits=128, projection="gaussian")
+RECIPE = Recipe(h=KEYED_H, sketch_bits=128)
 
 WORDS = ("quick", "brown", "fox", "over", "lazy", "dogs", "while", "small", "segments", "merge")
 
 
 def text(number: int) -> str:
-    """A text of that number, unlike others, of 20 to 49 words."""
-    steps = range(1, 21 + number * 7 % 30)
+    """A text of that number, unlike others, of 140 to 199 words: so many that the distances of
+    sketches are told as they are."""
+    steps = range(1, 141 + number * 7 % 60)
     return " ".join(WORDS[number * step % len(WORDS)] + str(number * step) for step in steps)
 
 
