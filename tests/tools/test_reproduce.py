@@ -526,8 +526,8 @@ def test_dropped_documents_are_held_against_cosines_of_kept_ones() -> None:
 def test_short_texts_are_within_their_error_once_their_sums_are_counted(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Words that occur once or twice; with idf nothing is counted. A tenth of the words is exchanged,
-    and what occurs once has its share as cosine."""
+    """With idf nothing is counted. One of ten words is exchanged, so that by equal weights the
+    cosine is 0.9."""
     from reproduce import short_texts
 
     from simindex import Recipe
