@@ -11,9 +11,10 @@ it. So all who compare distances go by the resemblance of the sets.
 1. Sets of different sizes. Of m and n features they share i, so the resemblance is
    J = i / (m + n - i), and the cosine of their binary vectors c = i / sqrt(m n). With
    t = (m + n) / sqrt(m n), J = c / (t - c). t is 2 for equal sizes, and more for all others.
-2. Few features. A bit is the sign of a sum of n signs, which is normal only for many. Of sets that
-   share i features bits differ with a chance that can be counted (`flip_share_of_sets`), and from
-   the chance follows i. Only where all features weigh the same, and v is a sign in each.
+2. Few features. A bit is the sign of a sum of n random numbers, which is normal only for many. Of
+   sets that share i features bits differ with a chance that can be counted (`flip_share_of_sets`),
+   and from the chance follows i. Only where features weigh the same, as of short texts without
+   idf, and each number is one of few: +1 or -1, or with the projection "ternary" also 0.
 3. Equal bits stay equal, and what differs never becomes equal.
 """
 
@@ -24,7 +25,7 @@ from math import pi
 
 import numpy as np
 
-from simindex.arrays import F64, U8, U16
+from simindex.arrays import F64, I64, U8, U16
 from simindex.records.sketches import NOT_KNOWN, STEPS, numbers_of
 
 MOST_APART = 4 * STEPS
@@ -36,28 +37,31 @@ MANY = 7 * STEPS + 1
 
 JACCARD = "jaccard"
 
+NUMBERS = {"sign": (0.5, 0.0, 0.5), "ternary": (0.125, 0.75, 0.125)}
+"""Projections whose numbers are few, and the chances of -1, 0 and 1."""
+
 
 def by_sizes(
-    distance: U16, some: U8, others: U8, bits: int, measure: str, *, signs: bool
+    distance: U16, some: U8, others: U8, bits: int, measure: str, *, counted: str | None
 ) -> U16:
     """uint16 (n,): what is seen of distances, by the codes of sizes of both rows.
 
-    `signs` is whether all features weigh the same, and are signs. Where a size is not known, sets
-    are taken to be of equal size, and to have many features.
+    `counted` is the projection, one of `NUMBERS`, where features weigh the same; else None.
+    Where a size is not known, sets are taken to be of equal size, and to have many features.
     """
     known = (some != NOT_KNOWN) & (others != NOT_KNOWN)
     apart = np.where(known, np.abs(some.astype(np.int16) - others), 0)
     apart = np.minimum(apart, MOST_APART)
     seen: U16 = _of_many(bits)[apart, distance] if measure == JACCARD else distance
     smaller = np.minimum(some, others)
-    few = np.flatnonzero(known & (smaller < MANY)) if signs else ()
-    if not len(few):
+    few = np.flatnonzero(known & (smaller < MANY)) if counted else ()
+    if counted is None or not len(few):
         return seen
     seen = seen.copy()
     kind = smaller[few].astype(np.int64) * (MOST_APART + 1) + apart[few]
     for one in np.unique(kind).tolist():
         at = few[kind == one]
-        row = _of_few(*divmod(one, MOST_APART + 1), bits, measure)
+        row = _of_few(*divmod(one, MOST_APART + 1), bits, measure, counted)
         seen[at] = row[distance[at]]
     return seen
 
@@ -76,11 +80,11 @@ def _of_many(bits: int) -> U16:
 
 
 @lru_cache(4096)
-def _of_few(code: int, apart: int, bits: int, measure: str) -> U16:
+def _of_few(code: int, apart: int, bits: int, measure: str, projection: str) -> U16:
     """uint16 (bits + 1,): of sets whose sizes have these codes."""
     m, n = numbers_of(np.array([code, min(255, code + apart)], np.uint8)).tolist()
     shared = np.arange(m + 1)
-    share = np.array([flip_share_of_sets(m, n, i) for i in range(m + 1)])
+    share = np.array([flip_share_of_sets(m, n, i, projection) for i in range(m + 1)])
     share = np.minimum.accumulate(share)  # it falls but for the last digits
     found = np.interp(np.arange(bits + 1) / bits, share[::-1], shared[::-1])
     if measure == JACCARD:
@@ -101,29 +105,30 @@ def _seen(cosine: F64, bits: int) -> U16:
     return found.astype(np.uint16)
 
 
-def flip_share_of_sets(m: int, n: int, shared: int) -> float:
+def flip_share_of_sets(m: int, n: int, shared: int, projection: str = "sign") -> float:
     """The chance that a bit of sets of m and n features differs, which share so many of them.
 
-    With S the sum of the shared signs, and A and B those of the others of each set, it is that
-    S + A and S + B have different signs, where 0 counts as positive.
+    With S the sum of the shared numbers, and A and B those of the others of each set, it is that
+    one of S + A and S + B makes a 1 and the other does not: by "sign" a sum of 0 makes a 1, by
+    "ternary" it does not.
     """
-    chance = _binomial(shared)
-    least = shared - 2 * np.arange(shared + 1)  # -S
-    one, other = _at_least(m - shared, least), _at_least(n - shared, least)
+    least = -np.arange(-shared, shared + 1) + (projection == "ternary")  # -S, or 1 - S
+    chance = _sums(shared, projection)
+    one = _at_least(m - shared, least, projection)
+    other = _at_least(n - shared, least, projection)
     return float((chance * (one * (1 - other) + other * (1 - one))).sum())
 
 
-def _at_least(features: int, least: np.ndarray[tuple[int], np.dtype[np.int64]]) -> F64:
-    """The chances that a sum of so many signs is at least some numbers."""
-    upper: F64 = np.append(np.cumsum(_binomial(features)[::-1])[::-1], 0.0)
-    ones = np.clip(-(-(features + least) // 2), 0, features + 1)
-    return np.minimum(upper[ones], 1.0)
+def _at_least(features: int, least: I64, projection: str) -> F64:
+    """The chances that a sum of so many numbers is at least some numbers."""
+    upper: F64 = np.append(np.cumsum(_sums(features, projection)[::-1])[::-1], 0.0)
+    return np.minimum(upper[np.clip(least + features, 0, 2 * features + 1)], 1.0)
 
 
-@lru_cache(512)
-def _binomial(features: int) -> F64:
-    """The chances that 0 to n of n fair signs are positive."""
-    steps = np.arange(1, features + 1)
-    logarithm = np.append(0.0, np.cumsum(np.log(features + 1 - steps) - np.log(steps)))
-    chances: F64 = np.exp(logarithm - features * np.log(2))
-    return chances
+@lru_cache(1024)
+def _sums(features: int, projection: str) -> F64:
+    """The chances that a sum of so many numbers is -features to features."""
+    length = 2 * features + 1
+    spectrum = np.fft.rfft(NUMBERS[projection], length) ** features
+    chances: F64 = np.fft.irfft(spectrum, length)
+    return np.maximum(chances, 0.0)

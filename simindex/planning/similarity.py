@@ -22,7 +22,7 @@ from simindex.bits.similarity import (
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.similarity import MEASURES
-from simindex.simhash.weighting import adds_equal_signs
+from simindex.simhash.weighting import counted_projection
 
 LEAST = 0.5
 """As a cosine. Below it bits differ in a third of all places or more, so that strangers are near,
@@ -59,8 +59,8 @@ class Similar:
     """Of what was asked for, and of what an answer tells."""
     asked: float | None = None
     """In this measure; None for the cosine itself."""
-    signs: bool = False
-    """Whether features are signs that all weigh the same, so that sets of few are understood."""
+    counted: str | None = None
+    """The projection, where features weigh the same and texts of few of them are understood."""
 
     @property
     def compared_bits(self) -> int:
@@ -82,13 +82,13 @@ class Similar:
         """uint16 (n,): what the measure sees of distances of sketches, by the codes of sizes of
         both rows: those that sets of equal size with many features would have (`bits.sets`)."""
         return sets.by_sizes(
-            distance, some, others, self.sketch_bits, self.measure, signs=self.signs
+            distance, some, others, self.sketch_bits, self.measure, counted=self.counted
         )
 
     @property
     def sees_sizes(self) -> bool:
         """Whether sizes of rows change what is seen."""
-        return self.signs or self.measure == "jaccard"
+        return self.counted is not None or self.measure == "jaccard"
 
     def compared_by(self, sketch_bits: int) -> Similar:
         """The same for rows with sketches of so many bits."""
@@ -152,7 +152,7 @@ def similar(
     radius = candidate_radius(value, near, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
-    found = Similar(value, radius, left, bits, 0, radius, signs=adds_equal_signs(recipe))
+    found = Similar(value, radius, left, bits, 0, radius, counted=counted_projection(recipe))
     if measure == "jaccard":
         found = replace(found, measure=measure, asked=asked)
     return found.compared_by(sketch_bits)

@@ -26,7 +26,7 @@ from simindex.records.pair_explanation import (
 from simindex.records.similarity import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.alignment import aligned
-from simindex.simhash.weighting import adds_equal_signs
+from simindex.simhash.weighting import counted_projection
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U64, Bools
@@ -130,7 +130,7 @@ def compared(
     if a is not None and b is not None:
         flipped = _flipped((a, b), norms, width)
         similarity, error, compared_bits, sketched = _estimate(
-            a, b, len(flipped), width, signs=adds_equal_signs(recipe)
+            a, b, len(flipped), width, counted=counted_projection(recipe)
         )
     return PairExplanation(
         name_a=names[0], name_b=names[1], bits=width, h=h,
@@ -220,7 +220,7 @@ def bits_of(rows: U64, width: int) -> Bools:
 
 
 def _estimate(
-    a: Batch, b: Batch, distance: int, width: int, *, signs: bool
+    a: Batch, b: Batch, distance: int, width: int, *, counted: str | None
 ) -> tuple[float, float, int, int | None]:
     """Similarity, its standard error, of how many bits, and the distance of the sketches."""
     sketched: int | None = None
@@ -230,7 +230,7 @@ def _estimate(
         sketched, width = int(np.bitwise_count(differing).sum()), 64 * differing.shape[1]
         column[0] = sketched
         sizes = sizes_of(a.sketches), sizes_of(b.sketches)
-        column = by_sizes(column, *sizes, width, "cosine", signs=signs)
+        column = by_sizes(column, *sizes, width, "cosine", counted=counted)
     error = float(standard_error(column, width)[0])
     return float(estimated(column, width)[0]), error, width, sketched
 

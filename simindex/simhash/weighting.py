@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from simindex.simhash.features import Unit
 
 
-
 WeightingName = Literal[
     "binary", "tf", "sublinear", "idf", "tfidf", "sublinear-tfidf", "balanced-tfidf", "given"
 ]
@@ -59,9 +58,16 @@ WEIGHTINGS: dict[str, Weighting] = {
 }
 
 
-def adds_equal_signs(recipe: Any) -> bool:
-    """Whether the sums of a recipe are those of one sign for each feature; not if it is None."""
-    return recipe is not None and recipe.weighting == "binary" and recipe.projection == "sign"
+COUNTED_WEIGHTINGS, COUNTED_PROJECTIONS = ("binary", "tf", "sublinear"), ("sign", "ternary")
+"""Of texts of few features. Most features of a short text occur once, and weigh the same then."""
+
+
+def counted_projection(recipe: Any) -> str | None:
+    """The projection of a recipe whose sums of few features can be counted; None of others."""
+    if recipe is None or recipe.weighting not in COUNTED_WEIGHTINGS:
+        return None
+    return recipe.projection if recipe.projection in COUNTED_PROJECTIONS else None
+
 
 COUNTINGS = ("once", "often", "sublinear", "balanced")
 """By the number the kernels know them by."""

@@ -121,12 +121,18 @@ def _rows(index: simindex.Index, of: Stored) -> Any:
         found.update(zip(rows, list(names), strict=True))
         if of.keyed:
             assert np.array_equal(batch.sketch, sketch_of(batch.rows))
+            assert np.array_equal(batch.sizes, sizes_of(batch.rows))
     return len(index), found
 
 
 def sketch_of(rows: oracle.U64) -> oracle.U64:
     """Three words that say whose they are."""
     return rows[:, :1] * np.array([1, 3, 0x9E3779B97F4A7C15], np.uint64)
+
+
+def sizes_of(rows: oracle.U64) -> oracle.I64:
+    """Numbers of features that say whose they are: powers of two, which a byte has exactly."""
+    return np.int64(1) << (rows[:, 0] % np.uint64(31)).astype(np.int64)
 
 
 ASKS: dict[str, Ask] = {
@@ -158,8 +164,10 @@ def _build(path: Path, words: int) -> Stored:
     with simindex.open(path, "n", options=options) as index:
         for first, last in pairwise((0, rows * 3 // 4, rows - 100, rows)):
             part = slice(first, last)
-            said = {"keys" if keyed else "ids": names[part]}
-            index.append(Batch(made[part], sketch=sketch_of(made[part]) if keyed else None, **said))
+            said: dict[str, Any] = {"keys" if keyed else "ids": names[part]}
+            if keyed:
+                said |= {"sketch": sketch_of(made[part]), "features": sizes_of(made[part])}
+            index.append(Batch(made[part], **said))
             model.append(made[part], names[part])
             index.commit()
             model.commit()

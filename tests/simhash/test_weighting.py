@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
+from simindex.bits.sets import NUMBERS
 from simindex.simhash.recipe import Recipe
-from simindex.simhash.weighting import idf_shift, idf_step
+from simindex.simhash.weighting import (
+    COUNTED_PROJECTIONS,
+    counted_projection,
+    idf_shift,
+    idf_step,
+)
 
 
 def test_a_step_between_two_counts_is_in_the_middle():
@@ -186,3 +192,14 @@ def test_a_language_of_few_documents_is_weighed_as_if_it_were_alone(documents):
     assert apart("balanced-tfidf", few) == alone
     assert apart("tfidf", few + many) < alone - 5
     assert abs(apart("balanced-tfidf", few + many) - alone) < 2
+
+
+@pytest.mark.parametrize(("options", "counted"), [
+    ({}, "sign"), ({"weighting": "tf"}, "sign"), ({"weighting": "binary"}, "sign"),
+    ({"projection": "ternary"}, "ternary"), ({"projection": "gaussian"}, None),
+    ({"weighting": "idf"}, None), ({"weighting": "given"}, None),
+])  # fmt: skip
+def test_sums_are_counted_where_short_texts_have_equal_weights(options, counted):
+    assert counted_projection(Recipe(ngram=1, **options)) == counted
+    assert set(COUNTED_PROJECTIONS) == set(NUMBERS)
+    assert counted_projection(None) is None

@@ -833,15 +833,37 @@ def test_stars_by_similarity_are_compared_with_true_cosines(tmp_path: Path) -> N
     _, (one,) = bench("chains-similarity", "--rows", "6400", "--repeat", "1",
                       into=tmp_path / "a.json")
     assert one["rows"] == 6400 and one["median"] > 0
-    stated, below, true, kept = (
-        re.findall(pattern, one["notes"])[0] for pattern in (
-            r"stated similarity ([\d.]+) or more", r"or more, ([\d,]+) of them",
-            r"true cosine ([\d.]+) or more", r"([\d,]+) documents kept",
-        )
-    )
-    assert float(stated) >= 0.9 and below == "0"
-    assert 0.78 < float(true) < 0.9
-    assert 6400 // 16 < int(kept.replace(",", "")) < 6400
+    notes = one["notes"]
+    dropped, kept = number(r"([\d,]+) dropped", notes), number(r"kept ([\d,]+)", notes)
+    assert dropped + kept == 6400 and kept > 6400 // 16
+    assert number(r"stated similarity ([\d.]+)", notes) >= 0.9
+    assert number(r"or more, ([\d,]+) of them", notes) == 0
+    assert 0.78 < number(r"true cosine ([\d.]+) or more", notes) < 0.9
+    assert 3 < number(r"\(([\d.]+) %\) below", notes) < 10
+    assert number(r"ones, ([\d.]+) %", notes) > 98.5
+
+
+def test_distinct_documents_are_those_below_all_kept_ones_of_their_family() -> None:
+    """Two families in four shapes of sixteen; all but two lie on their first document."""
+    from benchmarks.similar_chains import DIMENSIONS, LENGTH, SHAPES, _told
+
+    families = 2
+    documents = np.zeros((SHAPES * LENGTH * families, DIMENSIONS), np.float32)
+    place = np.arange(len(documents))
+    documents[place, 2 * (place // (LENGTH * families)) + place % families] = 1
+    first = place // (LENGTH * families) * (LENGTH * families) + place % families
+    far = int(first[-1]) + 3 * families  # and one more, at 0.8 to the first and 1 to each other
+    for one in (far, far + 2 * families):
+        documents[one] *= np.float32(0.8)
+        documents[one, -1] = np.sqrt(1 - documents[one] @ documents[one])
+    for kept, expected in ((8, "80.000 %"), (9, "100.000 %")):
+        dropped = place != first
+        dropped[far + 2 * families] = kept == 8
+        of, error = place[dropped], np.full(int(dropped.sum()), 0.01, np.float32)
+        told = _told(documents, of, first[of], np.full(len(of), 0.95, np.float32), error)
+        assert f"kept {kept}, {expected} of the documents below 0.9" in told
+        assert f"ones, {expected} of those two standard errors below" in told
+        assert f"{10 - kept} ({100 * (10 - kept) / len(of):.3f} %) below 0.9" in told
 
 
 def number(pattern: str, notes: str) -> float:

@@ -523,6 +523,32 @@ def test_dropped_documents_are_held_against_cosines_of_kept_ones() -> None:
     ]
 
 
+def test_short_texts_are_within_their_error_once_their_sums_are_counted(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With idf nothing is counted. One of ten words is exchanged, so that by equal weights the
+    cosine is 0.9."""
+    from reproduce import short_texts
+
+    from simindex import Recipe
+
+    monkeypatch.setattr(short_texts, "PAIRS", 200)
+    texts = [" ".join(f"w{number}" for number in rng.zipf(1.3, 400) % 5000) for _ in range(20)]
+    ones, others = short_texts.exchanged(texts, 10, rng)
+    for one, other in zip(ones, others, strict=True):
+        differ = [a != b for a, b in zip(one.split(), other.split(), strict=True)]
+        assert len(set(one.split())) == len(set(other.split())) == 10
+        assert len({word for word, off in zip(one.split(), differ, strict=True) if off}) == 1
+    binary = Recipe(ngram=1, weighting="binary")
+    assert short_texts.cosine(binary, ones[0], others[0]) == pytest.approx(0.9)
+    before, after = short_texts.within(
+        Recipe(ngram=1, weighting="sublinear", sketch_bits=512), ones, others
+    )
+    assert before < 0.85 and after > 0.88
+    idf = Recipe(ngram=1, weighting="idf", sketch_bits=512).fit(texts)
+    assert len(set(short_texts.within(idf, ones, others))) == 1
+
+
 def test_few_features_bias_estimates_as_counted() -> None:
     """Of 10 equal weights, of which one is exchanged: 9 signs add up to -1 in 126 of 512 cases, and
     then half of the pairs of signs decide differently. Normal sums have no bias."""

@@ -186,7 +186,23 @@ def lines(chosen: _Chosen) -> None:
     assert done < len(starts) and size <= len(out), "more than there is"
 
 
-KERNELS: tuple[Callable[[_Chosen], None], ...] = (probe, slices, columns, nearest, text, lines)
+def records(chosen: _Chosen) -> None:
+    """Distances of the sketches of rows, to which no size adds."""
+    words = 1 + chosen(20)
+    some, others = (chosen.bytes(count * (8 * words + 1)).reshape(count, -1)
+                    for count in (1 + chosen(9), 1 + chosen(9)))
+    count = chosen(40)
+    one, other = (chosen.offsets(count, len(side)).astype(np.int64) for side in (some, others))
+    if chosen(7):  # most are rows that are there, so that distances are counted
+        one, other = one % len(some), other % len(others)
+    found = _native.record_distances(some, one, others, other, chosen(LEVELS - 1))
+    apart = np.bitwise_count(some[one, :-1] ^ others[other, :-1]).sum(axis=1, dtype=np.int64)
+    assert np.array_equal(found, apart), "another distance"
+
+
+KERNELS: tuple[Callable[[_Chosen], None], ...] = (
+    probe, slices, columns, nearest, text, lines, records,
+)
 
 
 def seeds() -> list[bytes]:

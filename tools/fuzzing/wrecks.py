@@ -20,7 +20,7 @@ import simindex
 from fuzzing import envelopes
 from fuzzing.target import Target, workplace
 from simindex import Batch, IndexOptions
-from simindex.arrays import U64
+from simindex.arrays import I64, U64
 from simindex.errors import SimindexError
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.values import checksum
@@ -58,7 +58,14 @@ def _example(keyed: bool) -> Path:
 
 
 def _batch(rows: U64, keys: list[str] | None) -> Batch:
-    return Batch(rows, keys=keys, sketch=None if keys is None else ~rows[:, None])
+    if keys is None:
+        return Batch(rows)
+    return Batch(rows, keys=keys, sketch=~rows[:, None], features=_sizes(rows))
+
+
+def _sizes(rows: U64) -> I64:
+    """Numbers of features that say whose they are: powers of two, which a byte has exactly."""
+    return np.int64(1) << (rows % np.uint64(31)).astype(np.int64)
 
 
 @cache

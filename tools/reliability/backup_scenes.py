@@ -15,7 +15,7 @@ import numpy as np
 
 import simindex
 from reliability.trials import Fault, Say, forked
-from reliability.workloads import PLAIN, Rows, deterministic, rows_of
+from reliability.workloads import SKETCHED, Rows, deterministic, rows_of, sizes_of
 from simindex import Batch
 from simindex.errors import SimindexError
 
@@ -62,7 +62,7 @@ class Scene:
 
 def made(root: Path) -> Scene:
     """Makes an index of several segments with deletions, rows that wait, and an older backup."""
-    index = simindex.open(root / "index", "c", options=PLAIN)
+    index = simindex.open(root / "index", "c", options=SKETCHED)
     _append(index, 0, 20)
     index.delete(ids=[3, 4])
     _append(index, 20, 5)
@@ -78,7 +78,8 @@ def made(root: Path) -> Scene:
 
 def _append(index: simindex.Index, first: int, count: int) -> None:
     numbers = np.arange(first, first + count, dtype=np.uint64)
-    index.append(Batch(numbers * np.uint64(0x9E3779B97F4A7C15), ids=numbers))
+    values = numbers * np.uint64(0x9E3779B97F4A7C15)
+    index.append(Batch(values, ids=numbers, sketch=~values[:, None], features=sizes_of(numbers)))
     index.commit()
 
 

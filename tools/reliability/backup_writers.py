@@ -9,6 +9,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ import simindex
 from reliability.backup_scenes import nothing_beside
 from reliability.report import Pace
 from reliability.trials import Fault, Say, Tally, forked, searched, workplace
-from reliability.workloads import rows_of
+from reliability.workloads import Rows, named_rows, rows_of, sizes_of
 from simindex import Batch
 
 WRITER = """
@@ -29,7 +30,7 @@ committed(sys.argv[1])
 def committed(path: str) -> None:
     """Commits, deletes and merges until it is killed; `expected` says what a commit holds."""
     options = simindex.IndexOptions(
-        batch_rows=64, min_merge=2, structures=("psm", "bphs:G=4,g=1")
+        batch_rows=64, min_merge=2, structures=("psm", "bphs:G=4,g=1"), sketch_bits=64
     )
     with simindex.open(path, "c", options=options) as index:
         number = 0
@@ -42,16 +43,23 @@ def committed(path: str) -> None:
 
 def _append_named(index: simindex.Index, number: int) -> None:
     ids = np.arange(10 * number, 10 * number + 10, dtype=np.uint64)
-    index.append(Batch(ids * np.uint64(0x9E3779B97F4A7C15), ids=ids))
+    index.append(_named(ids))
     if number % 3 == 2:
         index.delete(ids=ids[:5] - np.uint64(20))
     index.commit()
 
 
-def expected(number: int) -> set[int]:
-    """Ids after the append of this number."""
+def _named(ids: Any) -> Batch:
+    """The rows of some ids, whose fingerprints, sketches and sizes follow from these."""
+    values = ids * np.uint64(0x9E3779B97F4A7C15)
+    return Batch(values, ids=ids, sketch=~values[:, None], features=sizes_of(ids))
+
+
+def expected(number: int) -> Rows:
+    """The rows after the append of this number."""
     gone = {10 * (n - 2) + k for n in range(2, number + 1, 3) for k in range(5)}
-    return set(range(10 * number + 10)) - gone
+    ids = sorted(set(range(10 * number + 10)) - gone)
+    return tuple(sorted(named_rows(_named(np.array(ids, np.uint64)))))
 
 
 def beside(goal: int) -> Tally:
@@ -93,10 +101,12 @@ def _backed_up(folder: Path, verify: bool, say: Say) -> None:
         report = index.backup(folder / "backup", verify=verify)
     with simindex.open(folder / "backup") as backup:
         findings = backup.check()
-        ids = {int(name) for name, _ in rows_of(backup)}
+        rows = rows_of(backup)
         if findings or backup.generation != report.generation:
             raise Fault("wrong", f"{findings}, commit {backup.generation}")
-    if ids and ids != expected(max(ids) // 10):
-        raise Fault("lost", f"{len(ids)} rows instead of {len(expected(max(ids) // 10))}")
+    right = expected(max(int(name) for name, _ in rows) // 10) if rows else ()
+    if rows != right:
+        raise Fault("lost", f"{len(rows)} rows, of which {len(set(rows) & set(right))} are among "
+                            f"{len(right)} that are right")
     nothing_beside(folder)
     say(report.linked + report.kept + report.copied)

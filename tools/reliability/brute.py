@@ -10,13 +10,17 @@ Imports nothing of the package.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any
 
 Name = int | str
 Rows = tuple[tuple[Any, int], ...]
 """Equal rows occur as often as they are stored."""
+
+RECORDS: dict[int, tuple[int, int]] = {}
+"""The sketch and the size of each fingerprint that was made with them: who makes such rows says it
+here."""
 
 Answer = Callable[[Any, Rows], str]
 """Judges what a call returned by the rows of the index."""
@@ -28,9 +32,18 @@ def held(index: Any) -> Rows:
 
 
 def named(batch: Any) -> list[tuple[Any, int]]:
-    """The rows of a batch that has ids or keys."""
+    """The rows of a batch that has ids or keys. One with the sketch or the size of another is no
+    row that was made: its fingerprint is told as -1."""
     names = batch.keys if batch.keys is not None else batch.ids.tolist()
-    return list(zip(names, batch.rows[:, 0].tolist(), strict=True))
+    values = batch.rows[:, 0].tolist()
+    if batch.sketch is not None:
+        records = zip(batch.sketch, batch.sizes.tolist(), strict=True)
+        values = [
+            value if RECORDS.get(value) == (int.from_bytes(sketch.tobytes(), "little"), size)
+            else -1
+            for value, (sketch, size) in zip(values, records, strict=True)
+        ]
+    return list(zip(names, values, strict=True))
 
 
 def apart(one: int, other: int) -> int:
@@ -123,12 +136,12 @@ Near = Callable[[int, int], int | None]
 """The distance that a call tells of two fingerprints; None if they are not near."""
 
 
-def near_by_sketches(h: int, most: int, sketches: Mapping[int, int]) -> Near:
+def near_by_sketches(h: int, most: int) -> Near:
     """Within h, and their sketches within `most`; these are known by fingerprints."""
     def near(one: int, other: int) -> int | None:
         if apart(one, other) > h:
             return None
-        distance = apart(sketches[one], sketches[other])
+        distance = apart(RECORDS[one][0], RECORDS[other][0])
         return distance if distance <= most else None
 
     return near

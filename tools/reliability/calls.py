@@ -33,7 +33,6 @@ from reliability.stages import (
     ONE,
     PLAIN,
     RUNS_S,
-    SKETCHES,
     SMALL,
     Effect,
     Mode,
@@ -379,7 +378,7 @@ def _questions() -> Iterator[Call]:
     yield Call("clusters", {"similarity": RESEMBLANCE, "measure": "jaccard", "recall": 0.85},
                mode="r",
                answer=brute.wrong_clusters(RADIUS))
-    near = brute.near_by_sketches(RADIUS, KEPT, SKETCHES)
+    near = brute.near_by_sketches(RADIUS, KEPT)
     yield Call("query", {"batch": KEYED_QUERIES, "h": None, "similarity": SIMILARITY},
                on="keyed", mode="r", answer=brute.wrong_similar(KEYED_ASKED, near))
     for collapse in (False, True):

@@ -8,6 +8,7 @@ import pickle  # noqa: TID251  (verdicts of our own children)
 import selectors
 import shutil
 import signal
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -155,7 +156,8 @@ def _go_on(index: simindex.Index, rows: tuple[tuple[str, bytes], ...]) -> None:
     sketch_words = index.options.sketch_words
     if sketch_words:
         named["sketch"] = np.full((3, sketch_words), 2**64 - 1, np.uint64)
-        fingerprint += b"\xff" * (8 * sketch_words)
+        named["features"] = [1 << 17] * 3
+        fingerprint += b"\xff" * (8 * sketch_words) + (1 << 17).to_bytes(8, sys.byteorder)
     batch = Batch(fresh, **named)
     index.append(batch)
     index.commit()

@@ -176,6 +176,7 @@ class Walk:
             bits=self.bits, structures=self.designs, batch_rows=rng.choice([16, 64]),
             min_merge=rng.choice([0, 2, 3]), keys=self.kind, reservoir_rows=32,
             key_secret=SECRET if self.kind else None, times=rng.random() < 0.7,
+            sketch_bits=128 if rng.random() < 0.5 else 0,
         )
         self.now = BEGAN
         state = np.random.default_rng(rng.randrange(1 << 32))
@@ -233,7 +234,14 @@ class Walk:
         count = self.rng.randrange(most + 1)
         values, names = self.values(count), self.names(count)
         weights = self.weights(values) if self.rng.random() < 0.4 else None
-        return Batch(values, weights=weights, **self.named(names)), values, names
+        return self.of(values, names, weights), values, names
+
+    def of(self, values: U64, names: list[Any], weights: Any = None) -> Batch:
+        """Rows with their names, and with sketches and sizes that say whose they are."""
+        further: dict[str, Any] = self.named(names)
+        if self.options.sketch_bits:
+            further |= {"sketch": sketch_of(values), "features": sizes_of(values)}
+        return Batch(values, weights=weights, **further)
 
     def any_index(self) -> tuple[simindex.Index, Rows]:
         """A handle, and what it must show."""
@@ -246,9 +254,14 @@ class Walk:
 
     def contents(self, index: simindex.Index) -> list[tuple[tuple[int, ...], Any]]:
         """All rows of a handle, sorted."""
+        parts = list(index.rows(chunk_rows=7))
+        for part in parts if self.options.sketch_bits else ():
+            given: list[Any] = [part.sketch, part.sizes]
+            assert np.array_equal(given[0], sketch_of(part.rows)), "sketches of other rows"
+            assert np.array_equal(given[1], sizes_of(part.rows)), "sizes of other rows"
         return sorted(
             (tuple(words), name)
-            for part in index.rows(chunk_rows=7)
+            for part in parts
             for words, name in zip(
                 part.rows.tolist(), (part.keys if self.kind else part.ids.tolist()) or [],  # type: ignore[union-attr]  # ids are there where keys are not
                 strict=True,
@@ -335,7 +348,7 @@ class Walk:
         """The nearest of what is stored and what waits, or one more that waits."""
         value, (name,) = self.values(1), self.names(1)
         h, before = self.rng.randrange(4), self.writer.generation
-        match = self.writer.seen_or_add(Batch(value, **self.named([name])), h=h, commit_s=None)
+        match = self.writer.seen_or_add(self.of(value, [name]), h=h, commit_s=None)
         if self.writer.generation != before:
             self.model.commit(self.now)
         rows = [*self.model.rows, *self.model.appended]
@@ -472,7 +485,7 @@ class Walk:
                 index.commit()
                 index.append(second)
                 if late:  # what is buffered is committed first
-                    document = Batch(~self.templates[:1], **self.named([waiting]))
+                    document = self.of(~self.templates[:1], [waiting])
                     index.seen_or_add(document, commit_s=None)
                 os._exit(0)
 
@@ -676,6 +689,19 @@ class Walk:
         handles += [index for index in (self.reader, getattr(self, "writer", None)) if index]
         for index in handles:
             index.close()
+
+
+def sketch_of(values: U64) -> U64:
+    """Two words that say whose they are."""
+    mixed: U64 = values[:, :1] * np.array([3, 0x9E3779B97F4A7C15], np.uint64)
+    return mixed
+
+
+def sizes_of(values: U64) -> NDArray[np.int64]:
+    """Numbers of features that say whose they are: powers of two, which a byte has exactly. Of one
+    row in seven it is not known."""
+    powers = np.int64(1) << (values[:, 0] % np.uint64(31)).astype(np.int64)
+    return np.where(values[:, 0] % np.uint64(7) == 3, 0, powers)
 
 
 def descriptors() -> int:

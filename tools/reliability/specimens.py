@@ -132,7 +132,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "aged": {"times": True, "structures": ("psm", "bphs:G=2,g=1")},
     "sketched": {"sketch_bits": 192, "keys": "str", "structures": ("psm", "bphs:G=2,g=1")},
     "many": {"structures": ("psm", "bphs:G=4,g=1", "issl")},
-    "tiny": {"structures": ("psm", "bphs:G=2,g=1", "issl")},
+    "tiny": {"sketch_bits": 64, "structures": ("psm", "bphs:G=2,g=1", "issl")},
 }
 
 SIZES = {"many": (24, 3, 8), "tiny": (2, 8, 64)}
@@ -226,6 +226,13 @@ def make(directory: Path, name: str, seed: int = 0) -> Specimen:
     return specimen
 
 
+RESEMBLANCE, NEARLY = 0.5, 0.03
+"""That sets are asked for by, and within which of it they may be kept or not."""
+
+CERTAIN_H = 10
+"""Within which every row is a candidate for that."""
+
+
 def apart(rows: Rows, queries: U64) -> NDArray[np.int64]:
     """Hamming distances (m, n), by brute force."""
     bits = np.bitwise_count(queries[:, None] ^ rows.words[None])
@@ -240,6 +247,25 @@ def expected(rows: Rows, queries: U64, h: int) -> set[tuple[int, int, Any]]:
         (int(query), int(near[query, row]), rows.names[row])
         for query, row in zip(*np.nonzero(near <= h), strict=True)
     }
+
+
+def _resemblances(given: Batch, rows: Rows, bits: int) -> NDArray[np.float64]:
+    """Of the sets of some queries with those of all rows, (m, n), by sketches and sizes."""
+    one: list[Any] = [given.sketch, given.sizes]
+    other: list[Any] = [sketch_of(rows.words, bits), sizes_of(rows.words, bits)]
+    differ = np.bitwise_count(one[0][:, None] ^ other[0][None]).sum(axis=2, dtype=np.int64)
+    cosine = np.cos(np.pi * differ / bits)
+    ratio = one[1][:, None] / other[1][None]
+    ratio = np.minimum(ratio, 1 / ratio)
+    found: NDArray[np.float64] = np.minimum(
+        cosine / ((1 + ratio) / np.sqrt(ratio) - cosine), ratio
+    )
+    found[differ == 0] = 1
+    return found
+
+
+def _named(rows: Rows, chosen: NDArray[np.bool_]) -> set[tuple[int, Any]]:
+    return {(int(query), rows.names[row]) for query, row in zip(*np.nonzero(chosen), strict=True)}
 
 
 def matched(found: simindex.Matches) -> list[tuple[int, int, Any]]:
@@ -308,7 +334,27 @@ def judgements(
                 return False
         return got == rows.counted
 
+    def by_sizes() -> bool:
+        """Sketches three bits off, of sets of the same size, and of one that is eight times as
+        large or small, whose resemblance can be 1/8 at most."""
+        some, bits = rows.words[::40], index.options.sketch_bits
+        sketches: Any = sketch_of(some, bits)
+        sizes: Any = sizes_of(some, bits)
+        other = np.arange(len(some)) % 2 == 1
+        given = Batch(some, sketch=sketches ^ np.uint64(7 << 20), features=np.where(
+            other, np.where(sizes < 1 << 10, 8 * sizes, sizes // 8), sizes
+        ))
+        found = index.query(given, similarity=RESEMBLANCE, measure="jaccard")
+        told = [(query, name) for query, _, name in matched(found)]
+        resemblance = _resemblances(given, rows, bits)
+        near = apart(rows, some) <= CERTAIN_H
+        must = _named(rows, (resemblance > RESEMBLANCE + NEARLY) & near)
+        may = _named(rows, resemblance > RESEMBLANCE - NEARLY)
+        return must <= set(told) <= may and len(told) == len(set(told))
+
     yield "rows", stored
+    if index.options.sketch_bits:
+        yield "sizes", by_sizes
     yield "scan", lambda: exact(3, method="scan")
     yield "check", lambda: index.check() is not None
     if few:

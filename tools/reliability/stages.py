@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 import simindex
-from reliability.brute import Rows, named
+from reliability.brute import RECORDS, Rows, named
 from reliability.wreck import wreck
 from simindex import Batch, IndexOptions, Recipe
 from simindex.index import deadline
@@ -68,23 +68,23 @@ KEYED_H = 6
 
 RECIPE = Recipe(h=KEYED_H, sketch_bits=128)
 
-SKETCHES: dict[int, int] = {}
-"""Of the fingerprints that `keyed` made."""
-
 WORDS = ("quick", "brown", "fox", "over", "lazy", "dogs", "while", "small", "segments", "merge")
 
 
 def text(number: int) -> str:
-    """A text of that number, unlike others."""
-    return " ".join(WORDS[number * step % len(WORDS)] + str(number * step) for step in range(1, 30))
+    """A text of that number, unlike others, of 140 to 199 words: so many that the distances of
+    sketches are told as they are."""
+    steps = range(1, 141 + number * 7 % 60)
+    return " ".join(WORDS[number * step % len(WORDS)] + str(number * step) for step in steps)
 
 
 def keyed(*numbers: int, key: str = "key") -> Batch:
     """Texts of these numbers with their keys."""
     made = RECIPE.batch([text(n) for n in numbers], keys=[f"{key}{n}" for n in numbers])
-    assert made.sketch is not None
-    for value, sketch in zip(made.rows[:, 0].tolist(), made.sketch, strict=True):
-        SKETCHES[value] = int.from_bytes(sketch.tobytes(), "little")
+    assert made.sketch is not None and made.sizes is not None
+    records = zip(made.sketch, made.sizes.tolist(), strict=True)
+    for value, (sketch, size) in zip(made.rows[:, 0].tolist(), records, strict=True):
+        RECORDS[value] = int.from_bytes(sketch.tobytes(), "little"), size
     return made
 
 

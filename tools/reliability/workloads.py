@@ -25,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 import simindex
 from reliability.recorder import Recorder, record
@@ -39,7 +40,7 @@ from simindex.storage.tables import times
 from simindex.writing import merges, releasing, writer
 
 Row = tuple[str, bytes]
-"""What names a row, as text, and its fingerprint, followed by its sketch."""
+"""What names a row, as text, and its fingerprint, followed by its sketch and the set's size."""
 
 Rows = tuple[Row, ...]
 
@@ -53,7 +54,8 @@ KEYED = IndexOptions(
     bits=128, sketch_bits=192, keys="str", batch_rows=16, min_merge=2, reservoir_rows=4,
     structures=("psm", "bphs:G=2,g=1", "issl:w=8"),
 )
-AGED = changed(PLAIN, times=True)
+AGED = changed(PLAIN, times=True, sketch_bits=64)
+SKETCHED = changed(PLAIN, sketch_bits=64)
 OTHER_STRUCTURES = ("psm", "bphs:G=2,g=1,r=1")
 
 
@@ -84,8 +86,18 @@ def rows_of(index: simindex.Index) -> Rows:
 def named_rows(batch: Batch) -> list[Row]:
     """The rows of a batch that has ids or keys."""
     names: Any = batch.keys if batch.ids is None else batch.ids.tolist()
-    values = batch.rows if batch.sketch is None else np.hstack([batch.rows, batch.sketch])
+    values = batch.rows
+    if batch.sketch is not None:
+        sizes: Any = np.zeros(len(batch), np.int64) if batch.sizes is None else batch.sizes
+        values = np.hstack([values, batch.sketch, sizes[:, None].astype(np.uint64)])
     return list(zip(map(str, names), map(bytes, values), strict=True))
+
+
+def sizes_of(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many features rows of these numbers have: powers of two, which a byte has exactly. Of one
+    in seven it is not known."""
+    powers = np.int64(1) << (numbers % np.uint64(31)).astype(np.int64)
+    return np.where(numbers % np.uint64(7) == 3, 0, powers)
 
 
 @dataclass
@@ -116,13 +128,14 @@ class Work:
         values = (numbers * np.uint64(0x9E3779B97F4A7C15)).repeat(self.options.words)
         fingerprints = values.reshape(count, -1)
         weights = np.ones((count, self.options.bits), np.float32)
+        named: dict[str, Any] = {"ids": numbers}
         if self.options.keys:
+            named = {"keys": [f"key {n}" for n in numbers]}
+        if self.options.sketch_bits:
             sketch = (~values[:: self.options.words]).repeat(self.options.sketch_words)
-            return Batch(
-                fingerprints, keys=[f"key {n}" for n in numbers], weights=weights,
-                sketch=sketch.reshape(count, -1),
-            )
-        return Batch(fingerprints, ids=numbers, weights=weights)
+            named["sketch"] = sketch.reshape(count, -1)
+            named["features"] = sizes_of(numbers)
+        return Batch(fingerprints, weights=weights, **named)
 
     @contextmanager
     def step(self, *states: State) -> Iterator[None]:
@@ -229,7 +242,7 @@ def replace(work: Work) -> None:
     gone = [row[0] for row in work.rows[:2]]
     names = [*gone, *(row[0] for row in named_rows(fresh)[len(gone):])]
     named = {"keys": names} if work.options.keys else {"ids": [int(name) for name in names]}
-    fresh = Batch(fresh.fingerprints, sketch=fresh.sketch, **named)
+    fresh = Batch(fresh.fingerprints, sketch=fresh.sketch, features=fresh.sizes, **named)
     with work.step(work.adding(fresh, without=gone)):
         work.index.replace(fresh)
         work.index.commit()
@@ -354,10 +367,10 @@ BASES: dict[str, tuple[IndexOptions, tuple[Operation, ...], Damage | None]] = {
     "index": (PLAIN, POPULATED, None),
     "keyed": (KEYED, POPULATED, None),
     "aged": (AGED, POPULATED, None),
-    "no-catalog": (PLAIN, POPULATED, lose_catalog),
+    "no-catalog": (SKETCHED, POPULATED, lose_catalog),
     "spoilt-catalog": (PLAIN, POPULATED, spoil_catalog),
     "no-format": (PLAIN, POPULATED, lose_format),
-    "spoilt-rows": (PLAIN, (*POPULATED, spill), spoil_rows),
+    "spoilt-rows": (SKETCHED, (*POPULATED, spill), spoil_rows),
 }
 """Options, what is done, and how the index is damaged then, so that `repair` comes first."""
 

@@ -18,15 +18,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from math import lgamma, pi
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reproduce import truth
+from reproduce import expected, truth
 from simindex import Recipe, find_all
-from simindex.planning.similarity import similar
 
 WIDTHS = (512, 1024)
 PERMUTATIONS = (128, 256)
@@ -92,33 +90,18 @@ def collection(name: str, texts: list[str], pages: list[str]) -> Collection:
     apart = np.triu(page[:, None] != page[None, :], 1)
     estimated = {number: _minhashes(shingled, number) for number in PERMUTATIONS}
     of_all = resemblance[np.triu_indices(len(texts), 1)]
-    expected = {width: expected_f1(of_all, width) for width in WIDTHS}
-    return Collection(name, apart, right, found, estimated, expected)
+    allowed = {width: expected_f1(of_all, width) for width in WIDTHS}
+    return Collection(name, apart, right, found, estimated, allowed)
 
 
 def expected_f1(resemblances: Matrix, width: int) -> float:
-    """F1 of independent bits on average, at RESEMBLANCE: each bit of a pair differs with the chance
-    that sets of equal size have. Resemblances are those of all pairs."""
+    """F1 of independent bits on average, at RESEMBLANCE, as sets of equal size have it.
+    Resemblances are those of all pairs."""
     near = resemblances[resemblances > NOT_FOUND].astype(np.float64)
-    share = np.arccos(np.minimum(1, 2 * near / (1 + near))) / pi
-    asked = similar(
-        RESEMBLANCE, h=None, recall=1.0, bits=64, sketch_bits=width, measure="jaccard",
+    return expected.f1(
+        2 * near / (1 + near), near >= RESEMBLANCE - 1e-6, width, RESEMBLANCE, measure="jaccard",
         recipe=Recipe(weighting="binary"),
     )
-    most = int(width * np.arccos(2 * RESEMBLANCE / (1 + RESEMBLANCE)) / pi)
-    found = _at_most(asked.h, 64, share) * _at_most(most, width, share)
-    right = near >= RESEMBLANCE - 1e-6
-    return float(2 * found[right].sum() / max(1.0, right.sum() + found.sum()))
-
-
-def _at_most(most: int, bits: int, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The chance that at most so many of independent bits differ, each with a chance."""
-    share = np.clip(share, 1e-12, 1 - 1e-12)
-    chance = np.zeros_like(share)
-    for count in range(most + 1):
-        ways = lgamma(bits + 1) - lgamma(count + 1) - lgamma(bits - count + 1)
-        chance += np.exp(ways + count * np.log(share) + (bits - count) * np.log1p(-share))
-    return chance
 
 
 def _matrix(texts: int, pairs: Any) -> Bools:

@@ -13,6 +13,7 @@ with more of them (path, seq and text a line, sorted), and `labelled/`. Needs th
     Recipe()    fingerprints of `simindex.Recipe()`, which learns nothing
     sketches    F1 of what queries for all documents find by `similarity=0.9` (sketches.py)
     minhash     the same of `find_all`, beside MinHash of datasketch (minhash.py); only if asked for
+    across      F1 over pairs of different pages, of all paths (across.py); only if asked for
     strangers   pairs of a cosine below 0.6 within the radius, in a million such pairs
 """
 
@@ -33,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import simindex
-from reproduce import lengths, minhash, minorities, pages, radii, sketches, templates, truth
+from reproduce import across, lengths, minhash, minorities, pages, radii, sketches, templates, truth
 from reproduce.progress import say
 
 COSINE = 0.9 - 1e-6
@@ -241,8 +242,8 @@ def labelled(directory: Path, folder: Path) -> Iterator[str]:
 
 
 PARTS = ("collections", "sketches", "radii", "lengths", "minorities", "templates")
-ASKED = ("minhash",)
-"""Parts that need more than the package and its extras."""
+ASKED = ("minhash", "across")
+"""Parts that need more than the package and its extras, or minutes."""
 
 
 def _sketches(options: argparse.Namespace) -> str:
@@ -266,6 +267,16 @@ def _minhash(options: argparse.Namespace) -> str:
         found.append(minhash.collection(name, texts, [one.path for one in chosen]))
         say(name)
     return minhash.tables(found)
+
+
+def _across(options: argparse.Namespace) -> str:
+    """F1 over pairs of different pages."""
+    found = []
+    for name, documents in collections(options):
+        for by in across.APART:
+            found.append(across.measured(name, by, documents, options.seed))
+            say(found[-1].line())
+    return across.table(found)
 
 
 def _radii(options: argparse.Namespace) -> str:
@@ -338,6 +349,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"## Sketches\n\n{_sketches(options)}\n", flush=True)
     if "minhash" in wanted:
         print(f"## Beside MinHash\n\n{_minhash(options)}\n", flush=True)
+    if "across" in wanted:
+        print(f"## Across pages\n\n{_across(options)}\n", flush=True)
     if "radii" in wanted:
         print(f"## Radii\n\n{_radii(options)}\n", flush=True)
     if "lengths" in wanted and options.data is not None:

@@ -269,12 +269,15 @@ def test_no_query_reads_a_sketch_and_a_candidate_s_is_read_alone(filled: Path) -
         assert sketches.sketches_at(segment, np.array([], np.int64)).shape == (0, RECORD)
 
 
-def test_a_damaged_sketch_is_an_error_where_it_is_read(filled: Path) -> None:
+@pytest.mark.parametrize("offset", [40, RECORD - 1], ids=["bits", "size"])
+def test_a_damaged_sketch_is_an_error_where_it_is_read(filled: Path, offset: int) -> None:
     file, start, _ = section(filled, sketches.SKETCHES)
-    flip(file, start + 40)
+    flip(file, start + offset)
     with simindex.open(filled) as index:
         segment = index._current().segments[0]
         assert len(index.query(np.arange(4, dtype=np.uint64), h=0)) == 4
+        with pytest.raises(CorruptFile, match=file.name):
+            index.query(batch([0], keys=False), similarity=0.99, measure="jaccard")
         with pytest.raises(CorruptFile, match=file.name):
             sketches.sketches_at(segment, np.array([0]))
         last = np.array([ROWS - 1])

@@ -1,7 +1,9 @@
 // Bytes, offsets and columns: checksums, hashes, heaps, sorting, gathering, slice lists, clusters.
 #include <algorithm>
+#include <bit>
 #include <vector>
 
+#include "bits/records.hpp"
 #include "input.hpp"
 #include "methods/arrange.hpp"
 #include "pairs/clusters.hpp"
@@ -151,16 +153,43 @@ void clusters(Input& in) {
   star({first, document, documents, e, f, apart}, centre, from, [] { return false; });
 }
 
+void records(Input& in) {
+  const std::size_t words = in.in(1, 40), bytes = 8 * words + 1, n = in.in(1, 20), m = in.in(1, 20);
+  Array<std::uint8_t> some(n * bytes), others(m * bytes);
+  for (std::size_t i = 0; i < some.size; ++i) some[i] = in.byte();
+  for (std::size_t i = 0; i < others.size; ++i) others[i] = some[i % some.size] ^ (in.byte() & in.byte());
+  Array<std::int64_t> one(in.in(0, 60));
+  Array<std::int64_t> other(one.size);
+  for (std::size_t i = 0; i < one.size; ++i) {
+    one[i] = static_cast<std::int64_t>(in.in(0, n - 1));
+    other[i] = static_cast<std::int64_t>(in.in(0, m - 1));
+  }
+  for (int level = 0; level <= widest_level(); ++level) {
+    Array<std::uint16_t> apart(one.size);
+    record_distances({some.data, words}, one.data, {others.data, words}, other.data, one.size,
+                     apart.data, level);
+    for (std::size_t i = 0; i < one.size; ++i) {
+      std::size_t bits = 0;
+      for (std::size_t at = 0; at < 8 * words; ++at)
+        bits += static_cast<std::size_t>(std::popcount(static_cast<std::uint8_t>(
+            some[static_cast<std::size_t>(one[i]) * bytes + at] ^
+            others[static_cast<std::size_t>(other[i]) * bytes + at])));
+      REQUIRE(apart[i] == bits);
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input in(data, size);
-  switch (in.byte() % 6) {
+  switch (in.byte() % 7) {
     case 0: bytes(in); break;
     case 1: heap(in); break;
     case 2: rows(in); break;
     case 3: found(in); break;
     case 4: slices(in); break;
+    case 5: records(in); break;
     default: clusters(in);
   }
   return 0;

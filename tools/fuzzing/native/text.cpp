@@ -18,9 +18,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plan.features.seed = in.byte();
   plan.counting = static_cast<int>(in.in(0, 2));
   plan.words = in.one_in(4) ? in.in(1, 8) : 1;
+  plan.sketch_words = in.one_in(3) ? in.in(1, 8) : 0;
   plan.min_features = in.in(1, 4);
-  Array<std::uint32_t> sublinear(in.in(1, 5));
-  for (std::size_t i = 0; i < sublinear.size; ++i) sublinear[i] = in.raw<std::uint16_t>();
+  Array<std::uint32_t> sublinear(in.in(2, 6));  // ascending, of 0 and 1 at least, as the binding has them
+  for (std::uint32_t i = 0, last = 0; i < sublinear.size; ++i) sublinear[i] = last += in.raw<std::uint16_t>();
   plan.sublinear = sublinear;
   plan.projection = in.one_in(2) ? kTernary : kSigns;
   const Array<std::uint64_t> buckets = in.words(kBucket << in.in(1, 3));
@@ -42,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t i = given * unit; i < text.size; ++i) text[i] = text[i - given * unit];
 
   const auto never = [] { return false; };
-  Array<std::uint64_t> first(plan.words), other(plan.words);
+  Array<std::uint64_t> first(plan.words + plan.sketch_words), other(first.size);
   Array<float> weights(64 * plan.words), other_weights(64 * plan.words);
   std::int64_t features = 0, other_features = 0;
   Fingerprinter portable(plan, 0);
@@ -57,6 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       REQUIRE(wide.invalid_at() == portable.invalid_at());
       continue;
     }
+    REQUIRE(other_features == features);
     REQUIRE(std::equal(first.data, first.data + first.size, other.data));
     REQUIRE(std::equal(weights.data, weights.data + weights.size, other_weights.data));
   }
