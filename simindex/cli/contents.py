@@ -9,7 +9,7 @@ Groups are read by another thread, and become batches on the main one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,6 +24,7 @@ from simindex.cli.short_texts import ShortTexts, Told
 from simindex.cli.stored_documents import Existing, kind_of_names
 from simindex.errors import InvalidInput
 from simindex.inputs.fingerprints import CHUNK_ROWS
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.learning import Lesson

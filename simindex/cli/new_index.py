@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.turn import Turn
 from simindex.errors import IndexNotFound, SimindexError
+from simindex.values import dataclass
 from simindex.writing.creation import discard, replaceable
 from simindex.writing.ownership import require_nothing_else
 from simindex.writing.replacement import folder_beside, led_to, remove_beside, take_the_place

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import simindex
@@ -19,6 +19,7 @@ from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.outputs.columns import key_text
 from simindex.simhash.contrast import LEARNED, contrast
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Questions

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from simindex.cli.wording import OPTIONS, with_remark
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.weighting import WEIGHTINGS
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Extent

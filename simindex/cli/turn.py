@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import simindex
 from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
 from simindex.errors import IndexLocked
+from simindex.values import dataclass
 
 SILENT_S = 1.0
 """After so long it is said who is waited for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from simindex.inputs.arc import ARC_MAGIC
@@ -31,6 +30,7 @@ from simindex.inputs.plain_text import read_text
 from simindex.inputs.streams import STDIN
 from simindex.inputs.table import read_table
 from simindex.inputs.warc import WARC_MAGIC
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document, Source

@@ -21,7 +21,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, Literal
 
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from simindex.errors import InvalidBatch
 from simindex.records.columns import is_null
+from simindex.values import dataclass
 
 Unit = Literal["word", "char"]
 UNITS: tuple[Unit, ...] = ("word", "char")

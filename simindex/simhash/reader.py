@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -34,6 +33,7 @@ from simindex.simhash.features import (
 from simindex.simhash.projection import PROJECTIONS, normal_quantiles
 from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, WEIGHTINGS, sublinear_steps
 from simindex.threads import thread_count
+from simindex.values import dataclass
 
 TAKEN_FEATURES, TAKEN_TEXTS = 1 << 18, 1 << 24
 """Features, or texts, from which counts are taken out of the kernel's tables. A table of 32 bytes a

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from simindex.simhash.recipe_checks import (
     require_weighing,
 )
 from simindex.simhash.weighting import WEIGHTINGS, Feature, IdfTable, WeightingName, anatomy
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
 

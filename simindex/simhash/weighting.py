@@ -22,10 +22,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U32, U64

@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from simindex.cli.recipes import Learning, prepare
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import ReadOptions
+from simindex.values import dataclass
 
 SHOWN_PAIRS = 3
 CHANGE_LINES = 2

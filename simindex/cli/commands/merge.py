@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U32

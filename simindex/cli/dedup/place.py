@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +36,7 @@ from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Progress

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -55,6 +55,7 @@ from simindex.pairs.deduplication import (
 )
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import F32
