@@ -274,13 +274,11 @@ class Changes:
         """Files that are not part of the index, nor about to become one by this handle."""
         from simindex.repair.check import strays
 
-        handle, writer = self.handle, self.handle.writer
+        handle, writer = self.handle, self.handle.writing()
 
         def found() -> list[Finding]:
             return strays(handle.path, handle.catalog, handle.view.current())
 
-        if writer is None:
-            return found()
         with handle.turns, handle.lock:
             before = found()
             running = writer.merges.running

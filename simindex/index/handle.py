@@ -33,13 +33,13 @@ from simindex.storage.files import format as durable
 from simindex.storage.files.refusals import remedied, translated
 from simindex.storage.location import check_age, check_storage, described, leased
 from simindex.storage.view import View
-from simindex.writing.writer import Writer
 
 if TYPE_CHECKING:
     from simindex.options import IndexOptions
     from simindex.storage.catalog.environment import Environment
     from simindex.storage.catalog.leases import Lease
     from simindex.storage.files.verification import Verify
+    from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
 
@@ -109,6 +109,8 @@ class Handle:
                     verify=verify,
                 )
                 if writable:
+                    from simindex.writing.writer import Writer
+
                     self.writer = Writer(self.view)
                 self.view.open()
             if writable:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -24,8 +25,6 @@ import numpy as np
 from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.index.arrivals import Arrivals
-from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.gating import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
@@ -42,6 +41,8 @@ from simindex.writing.admission import check_recipe
 
 if TYPE_CHECKING:
     from simindex.arrays import U64, Bools
+    from simindex.index.arrivals import Arrivals
+    from simindex.index.changes import Changes
     from simindex.planning.calibration import Calibration
     from simindex.planning.machine import Machine
     from simindex.query.answerer import Answerer
@@ -79,12 +80,25 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
-            self._changes = Changes(self._handle)
-            self._arrivals = Arrivals(self._handle, self._changes.settling)
+            if self._handle.writer is not None:
+                _ = self._arrivals  # whose modules are imported now, and by no later call
         except BaseException:
             if "_handle" in vars(self):  # it was interrupted once it was open
                 self._handle.close()
             raise
+
+    @cached_property
+    def _changes(self) -> Changes:
+        # A reader needs it for what `tune` measures, and where a call is refused.
+        from simindex.index.changes import Changes
+
+        return Changes(self._handle)
+
+    @cached_property
+    def _arrivals(self) -> Arrivals:
+        from simindex.index.arrivals import Arrivals
+
+        return Arrivals(self._handle, self._changes.settling)
 
     @property
     def options(self) -> IndexOptions:
@@ -127,7 +141,8 @@ class Index:
         clean = False
         try:
             if kind is None:
-                self._changes.leave()
+                if self._handle.writer is not None:
+                    self._changes.leave()
                 clean = True
         finally:
             self._handle.close(discard=not clean)
@@ -1334,7 +1349,7 @@ class Index:
         called from time to time with the rows verified and all rows; a row counts once for each
         table that holds it.
         """
-        from simindex.repair.check import faults
+        from simindex.repair.check import faults, strays
 
         self._check_open()
         handle = self._handle
@@ -1342,6 +1357,8 @@ class Index:
             handle.path, handle.catalog, index=handle.view.index, options=self.options,
             snapshot=self._current(), progress=progress,
         )
+        if handle.writer is None:
+            return [*found, *strays(handle.path, handle.catalog, self._current())]
         return [*found, *self._changes.strays()]
 
     @typed

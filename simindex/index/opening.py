@@ -13,8 +13,6 @@ from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
 from simindex.storage.files.refusals import translated
 from simindex.storage.location import checked_call
-from simindex.writing import creation
-from simindex.writing.ownership import exists
 
 if TYPE_CHECKING:
     from simindex.index.handle import Mode
@@ -102,15 +100,23 @@ def _opened(
     directory: Path, mode: Mode, options: IndexOptions | None, overwrite: bool, refresh: bool,
     verify: Verify,
 ) -> Index:
-    with translated(directory, mode != "r"):
-        missing = mode == "n" or (mode == "c" and not exists(directory))
+    if mode in ("c", "n"):
+        _make_if_missing(directory, mode, options or IndexOptions(), overwrite=overwrite)
+    return Index(directory, mode, options=options, refresh=refresh, verify=verify)
+
+
+def _make_if_missing(
+    directory: Path, mode: Mode, options: IndexOptions, *, overwrite: bool
+) -> None:
+    from simindex.writing import creation
+    from simindex.writing.ownership import exists
+
+    with translated(directory, True):
+        missing = mode == "n" or not exists(directory)
     if missing:
         try:
             with translated(directory, True):
-                creation.create(
-                    directory, options or IndexOptions(), overwrite=overwrite and mode == "n"
-                )
+                creation.create(directory, options, overwrite=overwrite and mode == "n")
         except IndexExists:
             if mode == "n" or not exists(directory):
                 raise
-    return Index(directory, mode, options=options, refresh=refresh, verify=verify)
