@@ -8,8 +8,8 @@
 A command imports dozens of such classes, makes objects of a third of them, and compares or prints
 few. The library would compile up to six methods of each of them, in 0.5 ms.
 
-1. A class does what it does with the decorator of the library and the same arguments. 2. What is late
-is made once and put into its place, so that objects are made as fast as before. 3. To a type
+1. A class does what it does with the decorator of the library and the same arguments. 2. What is
+late is made once and put into its place, so that objects are made as fast as before. 3. To a type
 checker this is the library's decorator.
 """
 

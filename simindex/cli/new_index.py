@@ -12,6 +12,7 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.app import uninterrupted
+from simindex.cli.opening import open_index
 from simindex.cli.turn import Turn
 from simindex.errors import IndexNotFound, SimindexError
 from simindex.values import dataclass
@@ -37,7 +38,7 @@ class NewIndex:
     ) -> NewIndex:
         """Makes it; `overwrite` also where an index was that has no FORMAT file."""
         was_there = path.exists()
-        index = simindex.open(path, "n", options=options, overwrite=overwrite)
+        index = open_index(path, "n", options=options, overwrite=overwrite)
         return cls(path, index, was_there)
 
     def removed(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import simindex
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
 from simindex.cli.console import say
+from simindex.cli.opening import open_index
 from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.outputs.columns import key_text
@@ -62,7 +63,7 @@ class Asking:
                     option="fingerprint", found=64 * len(words), expected=bits,
                 )
         for path in self.others:
-            with simindex.open(path, "r") as other:
+            with open_index(path, "r") as other:
                 require_alike(
                     self.index, self.name, other, path,
                     instead=f"give the files of {path} instead, as in `simindex query {self.name} "
@@ -90,7 +91,7 @@ class Asking:
         elif self.inputs:
             yield from self._documents()
         for path in self.others:
-            with simindex.open(path, "r", refresh=False) as other:
+            with open_index(path, "r", refresh=False) as other:
                 for batch in other.rows():
                     yield names_of(batch), batch
 

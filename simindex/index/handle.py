@@ -15,6 +15,7 @@ import sys
 import warnings
 import weakref
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +26,6 @@ from simindex.index.counts import Counts
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.planning.similarity import require_measure, similar
-from simindex.query.answerer import Answerer
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
@@ -36,6 +36,7 @@ from simindex.storage.view import View
 
 if TYPE_CHECKING:
     from simindex.options import IndexOptions
+    from simindex.query.answerer import Answerer
     from simindex.storage.catalog.environment import Environment
     from simindex.storage.catalog.leases import Lease
     from simindex.storage.files.verification import Verify
@@ -62,7 +63,6 @@ class Handle:
     last_change: float
     lease: Lease
     view: View
-    answerer: Answerer
 
     def __init__(
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
@@ -118,7 +118,6 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, catalog, self.view.last())
-            self.answerer = Answerer(self.view)
             self._ended = False
         except BaseException:
             with translated(path, writable):
@@ -195,7 +194,7 @@ class Handle:
             if not self._ended:
                 self.lease.release()
                 # Maps and descriptors of the segments go with them; running calls hold their own.
-                self.answerer = Answerer(self.view)
+                vars(self).pop("answerer", None)
                 self.view.close()
                 self._ended = True
 
@@ -274,6 +273,13 @@ class Handle:
             writer.committer.refuse(self._cut_off(self.note))
         writer.committer.check_usable()
         return writer
+
+    @cached_property
+    def answerer(self) -> Answerer:
+        """The reading half."""
+        from simindex.query.answerer import Answerer
+
+        return Answerer(self.view)
 
     @property
     def catalog(self) -> Catalog:

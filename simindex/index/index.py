@@ -73,6 +73,7 @@ class Index:
         options: IndexOptions | None = None,
         refresh: bool = True,
         verify: Verify = "lazy",
+        brief: bool = False,
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path: Path = path
@@ -80,16 +81,24 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
-            if self._handle.writer is not None:
-                _ = self._arrivals  # whose modules are imported now, and by no later call
+            if not brief:
+                self._import_what_calls_need()
         except BaseException:
             if "_handle" in vars(self):  # it was interrupted once it was open
                 self._handle.close()
             raise
 
+    def _import_what_calls_need(self) -> None:
+        import simindex.query.answerer
+        import simindex.simhash.reader
+
+        if self._handle.writer is not None:
+            import simindex.index.arrivals
+            import simindex.index.changes
+            import simindex.writing.ingestion  # noqa: F401
+
     @cached_property
     def _changes(self) -> Changes:
-        # A reader needs it for what `tune` measures, and where a call is refused.
         from simindex.index.changes import Changes
 
         return Changes(self._handle)

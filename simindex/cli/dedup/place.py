@@ -23,6 +23,7 @@ from simindex.cli.app import Interrupted
 from simindex.cli.console import count, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
+from simindex.cli.opening import open_index
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -153,7 +154,7 @@ def empty_index(
 ) -> simindex.Index:
     """A new index within a temporary folder."""
     options = simindex.IndexOptions(keys=keys, batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe)
-    return simindex.open(path, "n", options=options)
+    return open_index(path, "n", options=options)
 
 
 def lasting(path: Path, asked: Asked) -> Place:
