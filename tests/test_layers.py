@@ -115,6 +115,8 @@ LATE = {
     ("__init__.py", "import_module(f'simindex.{_HOME[name]}')"): "simindex._HOMES",
     ("cli/__init__.py", "import_module(f'simindex.cli.commands.{name}')"):
         "simindex.cli.commands.COMMANDS",
+    ("inputs/formats.py", "import_module(f'simindex.inputs.{_HOME[name]}')"):
+        "simindex.inputs._READERS",
 }
 """Imports of a module that a table names, when it is needed: its folder, and the table."""
 

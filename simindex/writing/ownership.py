@@ -64,7 +64,7 @@ def was_an_index(directory: Path) -> bool:
 
 
 def _records(catalog: Path) -> CatalogRecords | None:
-    """What a catalog holds, read without LMDB; None where it is too short to hold anything."""
+    """What a catalog holds, read without LMDB; None if there is none."""
     from simindex.repair.catalog_records import CatalogRecords  # seldom needed
 
     return CatalogRecords.read(catalog)
