@@ -53,6 +53,16 @@ if sys.version_info >= (3, 13):
 """Attribute -> the options with which the library makes it."""
 
 
+class _Factory:
+    """Stands for a default that is made anew for each object."""
+
+    def __repr__(self) -> str:
+        return "<factory>"  # in signatures
+
+
+FACTORY = _Factory()
+
+
 class _Late:
     """An attribute of the class `home`, which is made when it is first asked for."""
 
@@ -128,7 +138,7 @@ def _initializer(
     home: type, fields: tuple[dataclasses.Field[Any], ...], *, frozen: bool
 ) -> Callable[..., None]:
     """`__init__` of a class, as the library would write it."""
-    values = {"_set": object.__setattr__, "_missing": MISSING}
+    values = {"_set": object.__setattr__, "_factory": FACTORY}
     parameters, lines = ["self"], []
     for field in fields:
         name, value = field.name, field.name
@@ -136,8 +146,8 @@ def _initializer(
             values[f"_make_{name}"] = field.default_factory
             value = f"_make_{name}()"
             if field.init:
-                value += f" if {name} is _missing else {name}"
-            parameters += [f"{name}=_missing"] * field.init
+                value += f" if {name} is _factory else {name}"
+            parameters += [f"{name}=_factory"] * field.init
         elif field.default is not MISSING:
             values[f"_default_{name}"] = field.default
             parameters += [f"{name}=_default_{name}"] * field.init
