@@ -95,7 +95,9 @@ def _made(cls: type, *, frozen: bool, slots: bool, eq: bool, repr: bool) -> type
         return _initializer(home, dataclasses.fields(home), frozen=frozen)
 
     def parameters() -> Any:
-        return by_the_library(frozen=frozen, eq=eq, repr=repr).__dataclass_params__
+        return by_the_library(
+            frozen=frozen, eq=eq, repr=repr, slots=slots
+        ).__dataclass_params__
 
     home = _without_defaults(cls, written, slots=slots)
     given: dict[str, Any] = {name: _Late(home, name, partial(late, name)) for name in LATE}
