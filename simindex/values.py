@@ -120,7 +120,7 @@ def _made(cls: type, *, frozen: bool, slots: bool, eq: bool, repr: bool) -> type
 
 def _without_defaults(cls: type, written: dict[str, Any], *, slots: bool) -> type:
     """The class, or one with slots in its place, whose fields have no values of their own."""
-    fields = written.get("__annotations__", {})
+    fields = cls.__annotations__
     if not slots:
         for name in fields:
             if isinstance(default := written.get(name), dataclasses.Field):
@@ -175,7 +175,7 @@ def _refusing(home: Any) -> dict[str, Callable[..., None]]:
     """What refuses to assign to the fields of a frozen class, and to delete them."""
 
     def protects(value: object, name: str) -> bool:
-        return type(value) is home or name in vars(home)["__annotations__"]
+        return type(value) is home or name in home.__annotations__
 
     def assign(self: object, name: str, value: object) -> None:
         if protects(self, name):
