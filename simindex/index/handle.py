@@ -15,14 +15,15 @@ import sys
 import warnings
 import weakref
 from contextlib import suppress
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex, SimindexError
 from simindex.index.agreement import check_agreement
 from simindex.index.counts import Counts
+from simindex.index.late import Late
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.planning.similarity import require_measure, similar
@@ -63,6 +64,8 @@ class Handle:
     last_change: float
     lease: Lease
     view: View
+    answerer: Answerer
+    """The reading half."""
 
     def __init__(
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
@@ -118,6 +121,7 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, catalog, self.view.last())
+            self.answerer = cast("Answerer", Late(partial(_answerer, self.view)))
             self._ended = False
         except BaseException:
             with translated(path, writable):
@@ -128,6 +132,10 @@ class Handle:
                     if lease is not None:
                         lease.release()
             raise
+
+    def prepare_answers(self) -> None:
+        """Imports the reading half, so that no call does."""
+        self.answerer = _answerer(self.view)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -194,7 +202,7 @@ class Handle:
             if not self._ended:
                 self.lease.release()
                 # Maps and descriptors of the segments go with them; running calls hold their own.
-                vars(self).pop("answerer", None)
+                self.answerer = cast("Answerer", Late(partial(_answerer, self.view)))
                 self.view.close()
                 self._ended = True
 
@@ -274,13 +282,6 @@ class Handle:
         writer.committer.check_usable()
         return writer
 
-    @cached_property
-    def answerer(self) -> Answerer:
-        """The reading half."""
-        from simindex.query.answerer import Answerer
-
-        return Answerer(self.view)
-
     @property
     def catalog(self) -> Catalog:
         """Of the view."""
@@ -346,6 +347,12 @@ class Handle:
             measure=measure, recipe=recipe, weighted=weighted,
         )
         return {"h": found.h, "recall": found.recall, "similar": found}
+
+
+def _answerer(view: View) -> Answerer:
+    from simindex.query.answerer import Answerer
+
+    return Answerer(view)
 
 
 def _after_fork() -> None:

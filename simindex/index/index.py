@@ -15,10 +15,10 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.documents import contained, document, names_of
 from simindex.index.gating import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
+from simindex.index.late import Late
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.queries import Asked, asked
@@ -57,6 +58,18 @@ if TYPE_CHECKING:
     from simindex.storage.files.verification import Verify
 
 
+def _changes(handle: Handle) -> Changes:
+    from simindex.index.changes import Changes
+
+    return Changes(handle)
+
+
+def _arrivals(handle: Handle, changes: Changes) -> Arrivals:
+    from simindex.index.arrivals import Arrivals
+
+    return Arrivals(handle, changes.settling)
+
+
 class Index:
     """A handle on an index directory; `simindex.open` makes it.
 
@@ -81,6 +94,10 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
+            self._changes = cast("Changes", Late(partial(_changes, self._handle)))
+            self._arrivals = cast(
+                "Arrivals", Late(partial(_arrivals, self._handle, self._changes))
+            )
             if not brief:
                 self._import_what_calls_need()
         except BaseException:
@@ -89,25 +106,14 @@ class Index:
             raise
 
     def _import_what_calls_need(self) -> None:
-        import simindex.query.answerer
         import simindex.simhash.reader
 
+        self._handle.prepare_answers()
         if self._handle.writer is not None:
-            import simindex.index.arrivals
-            import simindex.index.changes
             import simindex.writing.ingestion  # noqa: F401
 
-    @cached_property
-    def _changes(self) -> Changes:
-        from simindex.index.changes import Changes
-
-        return Changes(self._handle)
-
-    @cached_property
-    def _arrivals(self) -> Arrivals:
-        from simindex.index.arrivals import Arrivals
-
-        return Arrivals(self._handle, self._changes.settling)
+            self._changes = _changes(self._handle)
+            self._arrivals = _arrivals(self._handle, self._changes)
 
     @property
     def options(self) -> IndexOptions:
