@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
 
 from simindex.checks import is_int, require
 from simindex.errors import InvalidOption
+from simindex.values import dataclass
 
 MAX_BITS = 4096
 """Widest fingerprint, in bits."""

@@ -95,12 +95,73 @@ def test_a_command_loads_no_other_command() -> None:
     assert commands == {"simindex.cli.commands.stats"}
 
 
-def test_opening_for_reading_loads_no_random_numbers(tmp_path: Path) -> None:
+WRITER = {"simindex.writing.writer", "simindex.index.changes", "simindex.index.arrivals"}
+ENGINE = {"simindex.query.answerer", "simindex.planning.planner", "simindex.methods.psm"}
+READERS = {"simindex.inputs.jsonl", "simindex.inputs.warc", "simindex.inputs.columns", "csv"}
+PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.making",
+         "simindex.distributed.shards", "simindex.advising.calibrating", "simindex.planning.fleet"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of a few texts."""
+    path = tmp_path_factory.mktemp("small") / "i.sim"
+    recipe = simindex.Recipe()
+    options = simindex.IndexOptions(keys=True, recipe=recipe, times=True)
+    with simindex.open(path, "n", options=options) as index:
+        texts = [f"the quick brown fox {n} jumps over {n * n} dogs" for n in range(9)]
+        index.append(recipe.batch(texts, keys=[str(n) for n in range(9)]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "others", "most"),
+    [
+        (["query", "{}", "--text", "one two"], WRITER | READERS | PARTS, 200),
+        (["query", "{}", "--text", "one two", "--top", "2"], WRITER | READERS | PARTS, 200),
+        (["explain", "{}", "--text", "one two"], WRITER | READERS | PARTS, 205),
+        (["stats", "{}"], WRITER | READERS | PARTS, 170),
+        (["check", "{}"], WRITER | ENGINE | READERS | PARTS, 125),
+        (["export", "{}"], WRITER | ENGINE | READERS | PARTS, 140),
+        (["backup", "{}", "{}.new"], WRITER | ENGINE | READERS | PARTS - {
+            "simindex.backup.making"}, 130),
+        (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.search"}, 150),
+        (["delete", "{}", "--key", "0"], READERS | PARTS, 205),
+        (["expire", "{}", "--older-than", "30d"], ENGINE | READERS | PARTS, 140),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_loads_what_it_asks_for(
+    small: Path, arguments: list[str], others: set[str], most: int
+) -> None:
+    """`most` is how many modules of the package it may load: a few more than it does."""
+    found = loaded(RUN.format([one.format(small) for one in arguments]))
+    assert "simindex.storage.snapshot" in found  # it has opened the index
+    assert not found & others
+    assert not found & {"hashlib", "numpy.random", "numpy.ma", "multiprocessing", "asyncio"}
+    assert len([name for name in found if name.startswith("simindex")]) <= most
+
+
+def test_an_index_that_is_opened_has_what_its_calls_need(small: Path) -> None:
+    """A process may keep it for weeks, in which its package is updated."""
+    code = (
+        f"import sys, simindex\nindex = simindex.open({str(small)!r}, MODE)\n"
+        "before = set(sys.modules)\n"
+        "for text in ('one two', b'the quick brown fox'): index.query(text), index.top(text, k=2)\n"
+        "if MODE == 'w': index.seen_or_add('a b c', key='new'), index.discard()\n"
+        "print(sorted(n for n in set(sys.modules) - before if n.startswith('simindex')))"
+    )
+    for mode in ("r", "w"):
+        assert printed(code.replace("MODE", repr(mode))) == "[]\n"
+
+
+def test_opening_for_reading_loads_no_writer_and_no_random_numbers(tmp_path: Path) -> None:
     path = str(tmp_path / "i.sim")
     simindex.open(path, "n").close()
     found = loaded(f"import simindex\nwith simindex.open({path!r}) as index: index.query([1])")
     assert "numpy" in found
-    assert not found & {"numpy.random", "numpy.ma", "statistics", "secrets"}
+    assert not found & WRITER
+    assert not found & {"numpy.random", "numpy.ma", "statistics", "secrets", "hashlib"}
 
 
 # Public names --------------------------------------------------------------------------------

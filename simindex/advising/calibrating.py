@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import floor
 from random import Random
@@ -36,6 +36,7 @@ from simindex.records.advice import (
 from simindex.simhash.recipe import Recipe
 from simindex.simhash.vectors import vectors_of
 from simindex.simhash.weighting import WEIGHTINGS
+from simindex.values import dataclass
 
 WIDTHS = (0, 512, 1024)
 """Of sketches that are compared."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from simindex.advising.standing import between, columns
 from simindex.records.advice import EditRates
 from simindex.simhash.alignment import WORD
 from simindex.simhash.vectors import vectors_of
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.advising.judging import Choice

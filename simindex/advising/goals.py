@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from simindex.values import dataclass
 
 SIMILARITY, RECALL, PRECISION = 0.9, 0.95, 0.9
 

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from simindex.advising.intervals import Shares, rates
 from simindex.bits.similarity import threshold
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.advising.goals import Asked

@@ -11,12 +11,12 @@ counts for several.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from simindex.bits.similarity import threshold
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import F64, I64, U16, U64

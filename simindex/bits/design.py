@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
@@ -41,6 +40,7 @@ from simindex.bits.permutation import Interval
 from simindex.checks import is_int, require
 from simindex.errors import InvalidOption
 from simindex.options import MAX_BITS
+from simindex.values import dataclass
 
 MAX_TABLES = 1 << 12
 """Most tables of a design: 32 KiB for each row of 64 bits."""

@@ -11,7 +11,6 @@ scale with the document. Tables are nondecreasing and never negative (p <= 1/2).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import erfc, sqrt
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.arrays import F32, F64, U8, Bools
+from simindex.values import dataclass
 
 BINS = 1024
 STEP = 1.0 / 256.0

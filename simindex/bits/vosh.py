@@ -18,7 +18,6 @@ does the same steps for any data, so the queries can be side by side in a vector
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from simindex.arrays import U8, U16
 from simindex.errors import InvalidOption
+from simindex.values import dataclass
 
 MAX_NETWORKED_FLIPS = 256
 """Most flips that go through networks: a twelfth of the heap's time at k = 16, a sixth at k = 256

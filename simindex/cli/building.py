@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from os.path import samestat
 from pathlib import Path
@@ -20,6 +20,7 @@ from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
 from simindex.cli.stored_documents import Choice, Existing
 from simindex.index.origin import keep_origin
+from simindex.values import dataclass
 from simindex.writing.ownership import exists
 
 if TYPE_CHECKING:

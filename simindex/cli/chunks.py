@@ -13,7 +13,6 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,6 +21,7 @@ import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
 from simindex.inputs import Documents
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs import Document

@@ -9,7 +9,7 @@ Groups are read by another thread, and become batches on the main one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -19,11 +19,13 @@ import simindex
 from simindex.cli.account import met
 from simindex.cli.chunks import CHUNK_DOCUMENTS, Chunk, SkippedReport, characters_of, chunks
 from simindex.cli.console import say
+from simindex.cli.opening import open_index
 from simindex.cli.repeated_ids import RepeatedIds
 from simindex.cli.short_texts import ShortTexts, Told
 from simindex.cli.stored_documents import Existing, kind_of_names
 from simindex.errors import InvalidInput
 from simindex.inputs.fingerprints import CHUNK_ROWS
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.learning import Lesson
@@ -182,7 +184,7 @@ class Rows:
         rows = cls(read, reading.extent(inputs, intake, without))
         intake.bits = bits
         if append:
-            with simindex.open(without, "r") as index:
+            with open_index(without, "r") as index:
                 intake.bits, rows.keys = index.options.bits, kind_of_names(index)
                 if index.options.sketch_bits or len(index):
                     intake.sketch_bits = index.options.sketch_bits

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +10,7 @@ import click
 from simindex.cli.choices import Option, collected
 from simindex.cli.console import duration
 from simindex.cli.numbers import Count, Size
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.planning.fleet import Fleet, FleetForecast

@@ -11,8 +11,9 @@ import os
 import tokenize
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from simindex.values import dataclass
 
 LEAST_WORDS = 40
 """Shorter functions are alike by their form alone."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import simindex
@@ -20,6 +20,7 @@ from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.recipes import recipe_of_questions
 from simindex.outputs.columns import key_text
 from simindex.reporting.gated import EXCERPT_CHARACTERS, Flagged, Place, Verdict
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import I64, U8, U64

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import simindex
 from simindex.cli.app import uninterrupted
+from simindex.cli.opening import open_index
 from simindex.cli.turn import Turn
 from simindex.errors import IndexNotFound, SimindexError
+from simindex.values import dataclass
 from simindex.writing.creation import discard, replaceable
 from simindex.writing.ownership import require_nothing_else
 from simindex.writing.replacement import folder_beside, led_to, remove_beside, take_the_place
@@ -37,7 +38,7 @@ class NewIndex:
     ) -> NewIndex:
         """Makes it; `overwrite` also where an index was that has no FORMAT file."""
         was_there = path.exists()
-        index = simindex.open(path, "n", options=options, overwrite=overwrite)
+        index = open_index(path, "n", options=options, overwrite=overwrite)
         return cls(path, index, was_there)
 
     def removed(self) -> bool:

@@ -13,20 +13,16 @@ if TYPE_CHECKING:
 else:
     _Whole = _Number = click.ParamType  # which is not a generic class in all versions
 
-_COUNT = re.compile(
-    r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:e\+?[0-9]{1,3})?)\s*([kmgbt])?", re.ASCII | re.IGNORECASE
-)
+_COUNT = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:e\+?[0-9]{1,3})?)\s*([kmgbt])?"
 _THOUSANDS = {"k": 1, "m": 2, "g": 3, "b": 3, "t": 4}
 
-_SIZE = re.compile(
-    r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?", re.ASCII | re.IGNORECASE
-)
+_SIZE = r"([0-9][0-9_,]*(?:\.[0-9]+)?)\s*(?:([kmgt])(i?b)?|b)?"
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
 
-_AGE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([smhdw])?", re.ASCII | re.IGNORECASE)
+_AGE = r"([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*([smhdw])?"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
-_ID = re.compile("[0-9]{1,20}", re.ASCII)
+_ID = "[0-9]{1,20}"
 
 MOST = 1 << 63
 MOST_ID = (1 << 64) - 1
@@ -36,6 +32,11 @@ MOST_BYTES = 1 << 60
 UNITS = tuple((letter.upper(), 1024**power) for letter, power in reversed(_POWER.items()))
 LEAST_UNITS = 10
 """A size of fewer is told in the next smaller unit, so that rounding adds a tenth at most."""
+
+
+def _matched(pattern: str, typed: str) -> re.Match[str] | None:
+    # A pattern is compiled for what is typed: most commands are given no number.
+    return re.fullmatch(pattern, typed, re.ASCII | re.IGNORECASE)
 
 
 class Count(_Whole):
@@ -56,7 +57,7 @@ class Count(_Whole):
             return value
         from decimal import Decimal, InvalidOperation
 
-        found = _COUNT.fullmatch(value.strip())
+        found = _matched(_COUNT, value.strip())
         try:
             number = None if found is None else Decimal(found[1].replace(",", ""))
         except InvalidOperation:
@@ -114,7 +115,7 @@ class Id(_Whole):
         """The id; a wrong call where there is none."""
         if isinstance(value, int):
             return value
-        if not _ID.fullmatch(value) or int(value) > MOST_ID:
+        if not _matched(_ID, value) or int(value) > MOST_ID:
             raise click.BadParameter(
                 f"{value[:40]!r} is not an id: give a whole number from 0 to {MOST_ID}, as "
                 "`simindex export` prints them",
@@ -134,7 +135,7 @@ class Size(_Whole):
         """The bytes; a wrong call where there are none, or more than any machine has."""
         if isinstance(value, int):
             return value
-        found = _SIZE.fullmatch(value.strip())
+        found = _matched(_SIZE, value.strip())
         if found is not None:
             base = 1000 if (found[3] or "").lower() == "b" else 1024
             number = float(re.sub("[,_]", "", found[1]))
@@ -159,7 +160,7 @@ class Age(_Number):
         """The seconds; a wrong call where there are none."""
         if isinstance(value, float):
             return value
-        found = _AGE.fullmatch(value.strip())
+        found = _matched(_AGE, value.strip())
         if found is None:
             raise click.BadParameter(
                 f"{value[:40]!r} is not an age: give one like 30d, 12h, 2w, 90m or 45s", ctx, param

@@ -15,11 +15,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self
 
 from simindex.cli.console import count, say
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs import Intake, ReadOptions

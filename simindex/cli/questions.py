@@ -9,16 +9,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
 from simindex.cli.console import say
+from simindex.cli.opening import open_index
 from simindex.cli.recipes import recipe_of_questions
 from simindex.errors import InvalidOption, RecipeMismatch
 from simindex.outputs.columns import key_text
 from simindex.simhash.contrast import LEARNED, contrast
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Questions
@@ -61,7 +63,7 @@ class Asking:
                     option="fingerprint", found=64 * len(words), expected=bits,
                 )
         for path in self.others:
-            with simindex.open(path, "r") as other:
+            with open_index(path, "r") as other:
                 require_alike(
                     self.index, self.name, other, path,
                     instead=f"give the files of {path} instead, as in `simindex query {self.name} "
@@ -89,7 +91,7 @@ class Asking:
         elif self.inputs:
             yield from self._documents()
         for path in self.others:
-            with simindex.open(path, "r", refresh=False) as other:
+            with open_index(path, "r", refresh=False) as other:
                 for batch in other.rows():
                     yield names_of(batch), batch
 

@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
@@ -39,6 +39,7 @@ from simindex.inputs import (
 from simindex.inputs.finding import name_from, printable
 from simindex.inputs.markup import EXTRACTORS
 from simindex.inputs.names import expanded
+from simindex.values import dataclass
 
 inputs_argument: Option = click.argument(
     "inputs", metavar="[INPUT]...", nargs=-1, type=click.Path(),

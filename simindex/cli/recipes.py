@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,13 @@ from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
 from simindex.cli.learning import FIRST_DOCUMENTS, Lesson
 from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
 from simindex.cli.reading import Reading
 from simindex.cli.wording import OPTIONS, with_remark
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.simhash.projection import PROJECTIONS
 from simindex.simhash.weighting import WEIGHTINGS
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Extent
@@ -186,7 +187,7 @@ def asked_recipe(given: dict[str, Any]) -> Any:
 
 def stored_recipe(path: str | Path, so: str, remedy: str) -> Any:
     """The recipe of an index; InvalidOption, with what follows `so`, if it stores none."""
-    with simindex.open(path, "r") as index:
+    with open_index(path, "r") as index:
         return _stored(index.recipe, path, so, remedy)
 
 

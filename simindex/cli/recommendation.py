@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +9,7 @@ import click
 import simindex
 from simindex.cli.choices import Option
 from simindex.errors import InvalidOption
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.records.advice import Advice

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import simindex
 from simindex.cli.chunks import Chunk, chunks, places_of_rows
+from simindex.cli.opening import open_index
 from simindex.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Existing:
     """Of one run, that adds to the index at `path`."""
 
     def __init__(self, path: Path, choice: Choice) -> None:
-        self.before: simindex.Index = simindex.open(path, "r", refresh=False)
+        self.before: simindex.Index = open_index(path, "r", refresh=False)
         """The index as it was."""
         self._choice = choice
         self._gone: set[Any] = set()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from simindex.reporting.surveyed import (
     Template,
     sizes_of,
 )
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import I64

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 
@@ -11,7 +10,9 @@ import click
 import simindex
 from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
+from simindex.cli.opening import open_index
 from simindex.errors import IndexLocked
+from simindex.values import dataclass
 
 SILENT_S = 1.0
 """After so long it is said who is waited for."""
@@ -28,13 +29,13 @@ class Turn:
         """The index, for writing; IndexLocked if another process still writes it at the end."""
         silent_s = min(SILENT_S, self.seconds)
         try:
-            return simindex.open(path, "w", wait_s=silent_s)
+            return open_index(path, "w", wait_s=silent_s)
         except IndexLocked as error:
             if silent_s == self.seconds:
                 raise
             if not self.quiet:
                 say(f"waiting for its turn: {error.what}")
-        return simindex.open(path, "w", wait_s=self.seconds - silent_s)
+        return open_index(path, "w", wait_s=self.seconds - silent_s)
 
 
 def _turn(wait: float) -> Turn:

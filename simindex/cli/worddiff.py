@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from simindex.values import dataclass
 
 CONTEXT_WORDS = 3
 """Equal words shown on each side of a change."""

@@ -19,7 +19,7 @@ OPTIONS = {
 """Of the arguments that commands have options for."""
 
 _VALUE = r"'[^']*'|\"[^\"]*\"|[(\[][^)\]]*[)\]]|[\w.]+"
-_ARGUMENT = re.compile(rf"(?:option )?(?<![\w`.\-])({'|'.join(OPTIONS)})=({_VALUE})")
+_ARGUMENT = rf"(?:option )?(?<![\w`.\-])({'|'.join(OPTIONS)})=({_VALUE})"
 
 _CALLS = (
     (" or Index.compact(structures=...)", ""),
@@ -37,9 +37,9 @@ _CALLS = (
 )
 
 _ENGINE = (
-    (re.compile(r"rows (?:that waited|waiting)(?: in the catalog)? for (?:a segment|one)\b"),
+    (r"rows (?:that waited|waiting)(?: in the catalog)? for (?:a segment|one)\b",
      "rows of the last commits"),
-    (re.compile(r"(?<![\w/.-])segment(s?)(?![\w/.-])"), r"file\1"),
+    (r"(?<![\w/.-])segment(s?)(?![\w/.-])", r"file\1"),
 )
 """Words of the engine in what is found in an index; names of files and folders stay."""
 
@@ -74,13 +74,13 @@ def with_commands(sentence: str) -> str:
 def with_files(sentence: str) -> str:
     """A sentence on what is in an index that speaks of its files, not of segments."""
     for said, plain in _ENGINE:
-        sentence = said.sub(plain, sentence)
+        sentence = re.sub(said, plain, sentence)
     return sentence
 
 
 def with_options(sentence: str) -> str:
     """A sentence about arguments, such as h=65, as one about options."""
-    return _ARGUMENT.sub(_typed, sentence)
+    return re.sub(_ARGUMENT, _typed, sentence)
 
 
 def _typed(found: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ of ones that differs from its own by at most h. `ShardPlan.asked` says how many.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from simindex.errors import InvalidBatch
 from simindex.options import SECRET_BYTES, IndexOptions
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
+from simindex.values import dataclass
 
 MOST_SHARDS = 10_000
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.files.format import MAJOR, read_format
 from simindex.storage.files.refusals import translated
 from simindex.storage.tables.keys import KeyHeap
+from simindex.values import dataclass
 
 CHUNK_ROWS = 1 << 16
 """Rows of a shard that are in memory at once."""

@@ -27,7 +27,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ from simindex.errors import (
 )
 from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
+from simindex.values import dataclass
 from simindex.writing.replacement import clear_up, folder_beside, remove_beside
 
 MAP = "shards.json"

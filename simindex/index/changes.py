@@ -17,11 +17,10 @@ from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
 from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
-from simindex.query.search import THREADED_QUERIES
 from simindex.records.batch import Batch
 from simindex.storage.segmentfiles import checked_designs
 from simindex.threads import thread_count
-from simindex.writing import ingestion, policy, tombstone_runs
+from simindex.writing import policy, tombstone_runs
 from simindex.writing.admission import (
     checked_batch,
     checked_names,
@@ -197,6 +196,9 @@ class Changes:
         self, batch: Batch | Any, named: Mapping[str, Any], asked: Mapping[str, Any]
     ) -> Matches:
         """See `Index.ingest`; `asked` are the options of the search of the index."""
+        from simindex.query.search import THREADED_QUERIES
+        from simindex.writing import ingestion
+
         started = time.perf_counter()
         with self.handle.turns, self.handle.lock:
             options = self._fitting(batch, named.get("keys"))
@@ -274,13 +276,11 @@ class Changes:
         """Files that are not part of the index, nor about to become one by this handle."""
         from simindex.repair.check import strays
 
-        handle, writer = self.handle, self.handle.writer
+        handle, writer = self.handle, self.handle.writing()
 
         def found() -> list[Finding]:
             return strays(handle.path, handle.catalog, handle.view.current())
 
-        if writer is None:
-            return found()
         with handle.turns, handle.lock:
             before = found()
             running = writer.merges.running

@@ -15,17 +15,18 @@ import sys
 import warnings
 import weakref
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex, SimindexError
 from simindex.index.agreement import check_agreement
 from simindex.index.counts import Counts
+from simindex.index.late import Late
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.planning.similarity import require_measure, similar
-from simindex.query.answerer import Answerer
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
@@ -33,13 +34,14 @@ from simindex.storage.files import format as durable
 from simindex.storage.files.refusals import remedied, translated
 from simindex.storage.location import check_age, check_storage, described, leased
 from simindex.storage.view import View
-from simindex.writing.writer import Writer
 
 if TYPE_CHECKING:
     from simindex.options import IndexOptions
+    from simindex.query.answerer import Answerer
     from simindex.storage.catalog.environment import Environment
     from simindex.storage.catalog.leases import Lease
     from simindex.storage.files.verification import Verify
+    from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
 
@@ -63,6 +65,7 @@ class Handle:
     lease: Lease
     view: View
     answerer: Answerer
+    """The reading half."""
 
     def __init__(
         self, path: Path, mode: Mode, options: IndexOptions | None, *, refresh: bool, verify: Verify
@@ -109,6 +112,8 @@ class Handle:
                     verify=verify,
                 )
                 if writable:
+                    from simindex.writing.writer import Writer
+
                     self.writer = Writer(self.view)
                 self.view.open()
             if writable:
@@ -116,7 +121,7 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, catalog, self.view.last())
-            self.answerer = Answerer(self.view)
+            self.answerer = cast("Answerer", Late(partial(_answerer, self.view)))
             self._ended = False
         except BaseException:
             with translated(path, writable):
@@ -127,6 +132,10 @@ class Handle:
                     if lease is not None:
                         lease.release()
             raise
+
+    def prepare_answers(self) -> None:
+        """Imports the reading half, so that no call does."""
+        self.answerer = _answerer(self.view)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -193,7 +202,7 @@ class Handle:
             if not self._ended:
                 self.lease.release()
                 # Maps and descriptors of the segments go with them; running calls hold their own.
-                self.answerer = Answerer(self.view)
+                self.answerer = cast("Answerer", Late(partial(_answerer, self.view)))
                 self.view.close()
                 self._ended = True
 
@@ -338,6 +347,12 @@ class Handle:
             measure=measure, recipe=recipe, weighted=weighted,
         )
         return {"h": found.h, "recall": found.recall, "similar": found}
+
+
+def _answerer(view: View) -> Answerer:
+    from simindex.query.answerer import Answerer
+
+    return Answerer(view)
 
 
 def _after_fork() -> None:

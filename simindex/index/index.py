@@ -15,20 +15,20 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
 from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.index.arrivals import Arrivals
-from simindex.index.changes import Changes
 from simindex.index.documents import contained, document, names_of
 from simindex.index.gating import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
+from simindex.index.late import Late
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.queries import Asked, asked
@@ -42,6 +42,8 @@ from simindex.writing.admission import check_recipe
 
 if TYPE_CHECKING:
     from simindex.arrays import U64, Bools
+    from simindex.index.arrivals import Arrivals
+    from simindex.index.changes import Changes
     from simindex.planning.calibration import Calibration
     from simindex.planning.machine import Machine
     from simindex.query.answerer import Answerer
@@ -54,6 +56,18 @@ if TYPE_CHECKING:
     from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
     from simindex.simhash.recipe import Recipe
     from simindex.storage.files.verification import Verify
+
+
+def _changes(handle: Handle) -> Changes:
+    from simindex.index.changes import Changes
+
+    return Changes(handle)
+
+
+def _arrivals(handle: Handle, changes: Changes) -> Arrivals:
+    from simindex.index.arrivals import Arrivals
+
+    return Arrivals(handle, changes.settling)
 
 
 class Index:
@@ -72,6 +86,7 @@ class Index:
         options: IndexOptions | None = None,
         refresh: bool = True,
         verify: Verify = "lazy",
+        brief: bool = False,
     ) -> None:
         path = path.absolute()  # so that it outlives a change of the working directory
         self.path: Path = path
@@ -79,12 +94,26 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
-            self._changes = Changes(self._handle)
-            self._arrivals = Arrivals(self._handle, self._changes.settling)
+            self._changes = cast("Changes", Late(partial(_changes, self._handle)))
+            self._arrivals = cast(
+                "Arrivals", Late(partial(_arrivals, self._handle, self._changes))
+            )
+            if not brief:
+                self._import_what_calls_need()
         except BaseException:
             if "_handle" in vars(self):  # it was interrupted once it was open
                 self._handle.close()
             raise
+
+    def _import_what_calls_need(self) -> None:
+        import simindex.simhash.reader
+
+        self._handle.prepare_answers()
+        if self._handle.writer is not None:
+            import simindex.writing.ingestion  # noqa: F401
+
+            self._changes = _changes(self._handle)
+            self._arrivals = _arrivals(self._handle, self._changes)
 
     @property
     def options(self) -> IndexOptions:
@@ -127,7 +156,8 @@ class Index:
         clean = False
         try:
             if kind is None:
-                self._changes.leave()
+                if self._handle.writer is not None:
+                    self._changes.leave()
                 clean = True
         finally:
             self._handle.close(discard=not clean)
@@ -1334,7 +1364,7 @@ class Index:
         called from time to time with the rows verified and all rows; a row counts once for each
         table that holds it.
         """
-        from simindex.repair.check import faults
+        from simindex.repair.check import faults, strays
 
         self._check_open()
         handle = self._handle
@@ -1342,6 +1372,8 @@ class Index:
             handle.path, handle.catalog, index=handle.view.index, options=self.options,
             snapshot=self._current(), progress=progress,
         )
+        if handle.writer is None:
+            return [*found, *strays(handle.path, handle.catalog, self._current())]
         return [*found, *self._changes.strays()]
 
     @typed

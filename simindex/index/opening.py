@@ -13,8 +13,6 @@ from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
 from simindex.storage.files.refusals import translated
 from simindex.storage.location import checked_call
-from simindex.writing import creation
-from simindex.writing.ownership import exists
 
 if TYPE_CHECKING:
     from simindex.index.handle import Mode
@@ -77,6 +75,36 @@ def open(
     cost does not grow with the rows. Writers that wait look twenty times a second whether
     the index is free. Which of them is next is left to chance.
     """
+    return _waited(
+        path, mode, options, overwrite=overwrite, refresh=refresh, verify=verify, wait_s=wait_s,
+        brief=False,
+    )
+
+
+def open_briefly(
+    path: str | os.PathLike[str],
+    mode: Mode = "r",
+    *,
+    options: IndexOptions | None = None,
+    overwrite: bool = False,
+    refresh: bool = True,
+    wait_s: float = 0.0,
+) -> Index:
+    """The same for a process that ends soon: what a call needs is imported by the first such call.
+
+    `open` imports all of that. A process that stays must not: files of the package may change or be
+    out of reach before the call.
+    """
+    return _waited(
+        path, mode, options, overwrite=overwrite, refresh=refresh, verify="lazy", wait_s=wait_s,
+        brief=True,
+    )
+
+
+def _waited(
+    path: str | os.PathLike[str], mode: Mode, options: IndexOptions | None, *, overwrite: bool,
+    refresh: bool, verify: Verify, wait_s: float, brief: bool,
+) -> Index:
     directory = checked_call(path, mode, options, verify)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
     require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")
@@ -84,7 +112,10 @@ def open(
     replaced = 0
     while True:
         try:
-            return _opened(directory, mode, options, overwrite, refresh, verify)
+            _make_if_missing(directory, mode, options, overwrite=overwrite)
+            return Index(
+                directory, mode, options=options, refresh=refresh, verify=verify, brief=brief
+            )
         except ClosedIndex:  # another index took its place just then, as a new backup does
             replaced += 1
             if mode == "n" or replaced == MOST_REPLACED:
@@ -98,12 +129,16 @@ def open(
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
-def _opened(
-    directory: Path, mode: Mode, options: IndexOptions | None, overwrite: bool, refresh: bool,
-    verify: Verify,
-) -> Index:
-    with translated(directory, mode != "r"):
-        missing = mode == "n" or (mode == "c" and not exists(directory))
+def _make_if_missing(
+    directory: Path, mode: Mode, options: IndexOptions | None, *, overwrite: bool
+) -> None:
+    if mode not in ("c", "n"):
+        return
+    from simindex.writing import creation
+    from simindex.writing.ownership import exists
+
+    with translated(directory, True):
+        missing = mode == "n" or not exists(directory)
     if missing:
         try:
             with translated(directory, True):
@@ -113,4 +148,3 @@ def _opened(
         except IndexExists:
             if mode == "n" or not exists(directory):
                 raise
-    return Index(directory, mode, options=options, refresh=refresh, verify=verify)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from simindex.errors import SimindexError, raised_by_a_handler
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.records.reports import Progress

@@ -15,14 +15,13 @@ from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable,
 from simindex.inputs.documents import Documents, column_of
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
+from simindex.inputs.magics import ARROW_MAGIC, STREAM_MAGIC
 from simindex.inputs.parquet_groups import HOW, batches_of
 from simindex.inputs.streams import Unreadable
 from simindex.options import MAX_KEY_BYTES
 
 if TYPE_CHECKING:
     from simindex.inputs.cells import Sizes
-
-PARQUET_MAGIC, ARROW_MAGIC, STREAM_MAGIC = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
 FILE_HEAD_BYTES = 8
 """Of an Arrow file, before the stream that it holds."""
@@ -363,7 +362,6 @@ def _require_arrow(error: Exception) -> None:
 
     if not isinstance(error, (ArrowException, *_DAMAGE)):
         raise error
-
 
 _DAMAGE = (
     OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError, SystemError, KeyError,

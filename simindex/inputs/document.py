@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from sys import getsizeof
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from simindex.errors import InvalidInput
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.made_names import MadeNames
 from simindex.options import MAX_KEY_BYTES
+from simindex.values import dataclass
 
 
 class Document(NamedTuple):

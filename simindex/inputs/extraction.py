@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -29,6 +29,7 @@ from simindex.inputs.document import Intake, Taken, Unusable
 from simindex.inputs.documents import Later
 from simindex.inputs.markup import Extractor, extractor
 from simindex.threads import begin, thread_count
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document

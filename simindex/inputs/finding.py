@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from simindex.inputs import remote
 from simindex.inputs.streams import STDIN
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Intake

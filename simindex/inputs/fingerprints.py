@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput
 from simindex.inputs.document import ID_FIELDS, Intake, Source, Unusable, key_of
 from simindex.inputs.streams import Unreadable, lines, unmarked
 from simindex.options import MAX_BITS
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U64

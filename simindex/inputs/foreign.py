@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.remote import file_name
 from simindex.inputs.streams import COMPRESSIONS, compression_of, suffix_of, unmarked
+from simindex.values import dataclass
 
 HEAD_BYTES = 8192
 """What is looked at; a NUL byte among them makes a file a binary one, as in git."""

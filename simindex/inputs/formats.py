@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simindex.inputs.arc import ARC_MAGIC
-from simindex.inputs.archives import read_arc, read_warc
-from simindex.inputs.columns import (
+from simindex.inputs.foreign import HTML_SUFFIXES, bare_suffix, is_array, is_markup
+from simindex.inputs.magics import (
+    ARC_MAGIC,
     ARROW_MAGIC,
+    NPY_MAGIC,
     PARQUET_MAGIC,
     STREAM_MAGIC,
-    read_arrow,
-    read_parquet,
+    WARC_MAGIC,
 )
-from simindex.inputs.digits import is_digits, read_digits
-from simindex.inputs.exports import (
-    is_exported_lines,
-    is_exported_table,
-    read_exported_lines,
-    read_exported_table,
-)
-from simindex.inputs.foreign import HTML_SUFFIXES, bare_suffix, is_array, is_markup
-from simindex.inputs.json_array import read_array
-from simindex.inputs.jsonl import read_jsonl
-from simindex.inputs.markup import read_html
-from simindex.inputs.npy import MAGIC, read_npy
-from simindex.inputs.plain_text import read_text
 from simindex.inputs.streams import STDIN
-from simindex.inputs.table import read_table
-from simindex.inputs.warc import WARC_MAGIC
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document, Source
@@ -82,33 +68,62 @@ class Format:
         return self.tell_fingerprints is not None and self.tell_fingerprints(head, text_field)
 
 
+_READERS = {
+    "archives": ("read_arc", "read_warc"),
+    "columns": ("read_arrow", "read_parquet"),
+    "digits": ("is_digits", "read_digits"),
+    "exports": (
+        "is_exported_lines", "is_exported_table", "read_exported_lines", "read_exported_table",
+    ),
+    "json_array": ("read_array",),
+    "jsonl": ("read_jsonl",),
+    "markup": ("read_html",),
+    "npy": ("read_npy",),
+    "plain_text": ("read_text",),
+    "table": ("read_table",),
+}
+"""Module -> its functions, each of which is imported when a file first needs it."""
+
+_HOME = {name: module for module, names in _READERS.items() for name in names}
+
+
+def _late(name: str) -> Callable[..., Any]:
+    def called(*given: Any) -> Any:
+        return getattr(import_module(f"simindex.inputs.{_HOME[name]}"), name)(*given)
+
+    return called
+
+
 FORMATS = {
     row.name: row
     for row in (
-        Format("text", read_text),
+        Format("text", _late("read_text")),
         Format(
-            "jsonl", read_jsonl, suffixes=(".jsonl", ".ndjson"),
-            read_fingerprints=read_exported_lines, tell_fingerprints=is_exported_lines,
+            "jsonl", _late("read_jsonl"), suffixes=(".jsonl", ".ndjson"),
+            read_fingerprints=_late("read_exported_lines"),
+            tell_fingerprints=_late("is_exported_lines"),
         ),
-        Format("json", read_array, tell=is_array),
+        Format("json", _late("read_array"), tell=is_array),
         Format(
-            "csv", read_table, suffixes=(".csv", ".tsv"),
-            read_fingerprints=read_exported_table, tell_fingerprints=is_exported_table,
+            "csv", _late("read_table"), suffixes=(".csv", ".tsv"),
+            read_fingerprints=_late("read_exported_table"),
+            tell_fingerprints=_late("is_exported_table"),
         ),
-        Format("html", read_html, suffixes=HTML_SUFFIXES, tell=is_markup),
+        Format("html", _late("read_html"), suffixes=HTML_SUFFIXES, tell=is_markup),
         Format(
-            "warc", read_warc, suffixes=(".warc", ".wet", ".wat"), magics=(WARC_MAGIC,),
+            "warc", _late("read_warc"), suffixes=(".warc", ".wet", ".wat"), magics=(WARC_MAGIC,),
             goes_on=True,
         ),
-        Format("arc", read_arc, suffixes=(".arc",), magics=(ARC_MAGIC,), goes_on=True),
-        Format("parquet", read_parquet, suffixes=(".parquet",), magics=(PARQUET_MAGIC,)),
+        Format("arc", _late("read_arc"), suffixes=(".arc",), magics=(ARC_MAGIC,), goes_on=True),
+        Format("parquet", _late("read_parquet"), suffixes=(".parquet",), magics=(PARQUET_MAGIC,)),
         Format(
-            "arrow", read_arrow, suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
+            "arrow", _late("read_arrow"), suffixes=(".arrow", ".arrows", ".feather", ".ipc"),
             magics=(ARROW_MAGIC, STREAM_MAGIC),
         ),
-        Format("npy", suffixes=(".npy",), magics=(MAGIC,), read_fingerprints=read_npy),
+        Format("npy", suffixes=(".npy",), magics=(NPY_MAGIC,), read_fingerprints=_late("read_npy")),
         Format(
-            "hex", suffixes=(".hex",), read_fingerprints=read_digits, tell_fingerprints=is_digits
+            "hex", suffixes=(".hex",), read_fingerprints=_late("read_digits"),
+            tell_fingerprints=_late("is_digits"),
         ),
     )
 }

@@ -12,8 +12,6 @@ from simindex.inputs.fingerprints import CHUNK_ROWS, Fingerprints, require_width
 from simindex.inputs.streams import Unreadable, exactly
 from simindex.options import MAX_BITS
 
-MAGIC = b"\x93NUMPY"
-
 
 def read_npy(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
     """Rows of an array, in its order, without names.

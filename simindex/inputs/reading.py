@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -33,6 +32,7 @@ from simindex.inputs.streams import (
     first_bytes,
     open_bytes,
 )
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.documents import Documents, Later

@@ -20,6 +20,7 @@ from typing import Any
 from simindex.inputs.document import Source, Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.http_body import media_type_of
+from simindex.inputs.magics import WARC_MAGIC
 from simindex.inputs.records import (
     DOCUMENTS,
     RECORD_ID,
@@ -30,8 +31,6 @@ from simindex.inputs.records import (
     of_http,
 )
 from simindex.inputs.window import Window
-
-WARC_MAGIC = b"WARC/"
 
 MAX_HEAD_BYTES = 1 << 16
 """Longest headers of a record."""
@@ -71,7 +70,6 @@ class _Names(dict[str, str]):
         if _NAME.fullmatch(name) is None:
             raise Unusable("damaged headers")
         return self.get(name.lower(), name)
-
 
 _NAMES = _Names(
     pair

@@ -11,7 +11,7 @@ within the radius that has another key: a page that is fetched again is no dupli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
@@ -21,6 +21,7 @@ from simindex.errors import InvalidOption
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.markup import EXTRACTORS, extractor
+from simindex.values import dataclass
 from simindex.writing.ownership import exists
 
 with needed("crawling with Scrapy", extra="scrapy"):

@@ -6,7 +6,6 @@ So precision is always 1, and methods differ in recall, memory and time only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from simindex.bits.volatility import Volatility
 from simindex.methods.stream import Stream
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 
 def reaches(queries: int, least: int | None) -> bool:

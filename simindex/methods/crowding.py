@@ -11,7 +11,7 @@ those of table 0 are all under one header, and a plan looks into other tables in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,6 +20,7 @@ from simindex.bits.vosh import set_count
 from simindex.methods.psm import exhaustive_masks
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 LEAST_ROWS = 1 << 14
 """Smaller tables are not sampled: to compare all of their rows takes some microseconds."""

@@ -19,7 +19,7 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import log2
 from typing import Any
@@ -41,6 +41,7 @@ from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
 from simindex.threads import Pool
+from simindex.values import dataclass
 
 SWEPT_ROWS = 1 << 10
 """Rows of a slice from which the tables over Q are swept; measured faster at every size of them."""

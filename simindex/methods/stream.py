@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from typing import TypeVar
 
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
 from simindex.threads import Pool
+from simindex.values import dataclass
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ Columns = Mapping[str, "NDArray[Any] | Sequence[Any]"]
 Write = Callable[[Columns], None]
 """Adds rows to an output."""
 
-_HALVES = re.compile("[\ud800-\udfff]")
+_HALVES = "[\ud800-\udfff]"
 """Of surrogate pairs: Python has one for each byte of a path that is not UTF-8."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(", ", ": ")).encode
@@ -44,7 +44,7 @@ def key_text(key: str | bytes | None) -> str | None:
 
 def encodable(text: str) -> str:
     """A text that UTF-8 can hold, as JSON escapes it: paths may have bytes that are not UTF-8."""
-    return text if text.isascii() else _HALVES.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return text if text.isascii() else re.sub(_HALVES, lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def as_json_line(record: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from simindex.outputs.csv_table import write_csv
 from simindex.outputs.json_lines import write_json_lines
 from simindex.outputs.parquet import load, write_parquet
 from simindex.outputs.whole_file import whole_file
+from simindex.values import dataclass
 
 JSONL = "jsonl"
 

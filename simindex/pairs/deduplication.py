@@ -15,7 +15,6 @@ times is compared once for all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,6 +31,7 @@ from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.records.pairs import Pairs
 from simindex.records.sketches import words_of
+from simindex.values import dataclass
 
 BLOCK_ROWS = 1024
 """Rows that are compared with each other at once: half a million pairs if all are near."""

@@ -18,7 +18,6 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -28,6 +27,7 @@ from simindex.bits.similarity import share_at, share_within
 from simindex.bits.splitmix import mixed
 from simindex.pairs.find_all import partition
 from simindex.planning.similarity import Similar
+from simindex.values import dataclass
 
 BITS = 64
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from simindex.records.arguments import as_fingerprints
 from simindex.records.pairs import Pairs, RotationPairs, RotationStats
 from simindex.simhash.radius import raw_radius
 from simindex.storage.tables.table import sort_table
+from simindex.values import dataclass
 
 ROTATIONS = 25
 """The k that [BIS] section 4 measures: 11.26% false negatives among 1000 documents."""

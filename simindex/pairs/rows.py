@@ -17,7 +17,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from simindex.arrays import I64, U8, U64, Bools
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 READ_WORDS = 1 << 16
 """Words of fingerprints looked at together: half a megabyte, which stays in cache."""

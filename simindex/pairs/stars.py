@@ -13,7 +13,6 @@ The kernel `star` carries this out. `records/stars.py` does the same for pairs t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from simindex.arrays import U16, U32, U64
 from simindex.errors import InvalidOption, TooManyMatches
 from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.pairs.tiles import Found
+from simindex.values import dataclass
 
 PAIR_BYTES = 32
 """Bytes of a pair of different fingerprints, which is stored for both its rows."""

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from simindex.arrays import I64, U16, U64, Bools
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.pairs.rows import Rows, StoredRows, key_word
+from simindex.values import dataclass
 
 USUAL_MEMORY = 1 << 30
 """Bytes, where nobody says."""

@@ -12,7 +12,6 @@ ones stored ones come first, in any order, then the first in rank.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import nan
 from typing import Any
 
@@ -33,6 +32,7 @@ from simindex.pairs.deduplication import (
 from simindex.pairs.verifying import MOST_COMPARED, Texts, Verifier
 from simindex.planning.doubt import Doubt
 from simindex.records.batch import Batch
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,6 @@ nearest to a representative are not near it by their texts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import isnan, nan
 from typing import Any
@@ -30,6 +29,7 @@ import numpy as np
 from simindex.arrays import F32, I64, U16, U32, U64, Bools
 from simindex.pairs.stars import NearPairs
 from simindex.pairs.verifying import Texts, Verifier
+from simindex.values import dataclass
 
 TextsOf = Callable[[int], Texts]
 """The texts of a document by its number."""

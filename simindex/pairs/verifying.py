@@ -13,7 +13,6 @@ just below the similarity would take n^2 / 2 comparisons of texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import nan
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +24,7 @@ from simindex.planning.similarity import Similar
 from simindex.records.clusters import Clusters
 from simindex.records.verification import Verification
 from simindex.simhash.vectors import vectors_of
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.simhash.recipe import Recipe

@@ -24,7 +24,7 @@ design, the place of a pair is the least of those in its tables.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import comb
 
 import numpy as np
@@ -35,6 +35,7 @@ from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import STEP, Volatility, of_cosine, symmetric_sums
 from simindex.methods.psmtables import permuted_weights
+from simindex.values import dataclass
 
 ENOUGH_TEXTS = 64
 """Texts with near-duplicates from which flips are learned, instead of expected by the model."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from simindex.bits.design import BlockDesign
 from simindex.planning.machine import USUAL, Machine
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

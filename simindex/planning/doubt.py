@@ -9,7 +9,7 @@ sketch nothing beyond the radius of candidates is found, so that nothing beyond 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import cos, nextafter, pi
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from simindex.bits.similarity import share_within, threshold
 from simindex.planning.similarity import LEAST, Similar
 from simindex.records.similarity import estimated, standard_error
+from simindex.values import dataclass
 
 ERRORS = 2
 """Standard errors on both sides of the threshold."""

@@ -19,7 +19,7 @@ the networks of the machines take. Shards are equal, machines too, and none fail
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, log2
 
 from simindex.checks import require, require_whole
@@ -28,6 +28,7 @@ from simindex.planning import reading
 from simindex.planning.calibration import Calibration
 from simindex.planning.forecast import Outline, outlines
 from simindex.planning.machine import Machine
+from simindex.values import dataclass
 
 MOST_MACHINES = MOST_SHARDS = 10_000
 

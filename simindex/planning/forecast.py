@@ -13,7 +13,7 @@ and header directories. Ids are on disk next to them, and are read for matches o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import comb
 
@@ -40,6 +40,7 @@ from simindex.storage.tables.record import MAX_ROWS, StructureRecord
 from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
 from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 MOST_ROWS = 1 << 48
 

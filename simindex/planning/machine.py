@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from itertools import pairwise
 from math import isfinite
 from typing import Any
 
 from simindex.errors import CorruptFile, raised_by_a_handler
+from simindex.values import dataclass
 
 Curve = tuple[tuple[float, float], ...]
 """Points (x, y) in rising x, joined by lines; see `costs.along`."""

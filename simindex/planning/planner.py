@@ -11,7 +11,7 @@ recall) is given. `limited` plans calls that may take so much memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from simindex.planning.conditions import Conditions, TopConditions
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.question import Question, TopQuestion
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.bits.design import BlockDesign

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from simindex.checks import is_int, require_distance, require_share, require_whole, whole
@@ -10,6 +10,7 @@ from simindex.errors import InvalidOption
 from simindex.options import as_flag, is_structure
 from simindex.planning import registry
 from simindex.planning.similarity import Similar
+from simindex.values import dataclass
 
 REMEMBERED = 256
 """Questions of either kind, and plans for the nearest, that a handle keeps, at most."""

@@ -12,11 +12,10 @@ The papers' letters: b bits of a fingerprint, D bytes a second, m queries, n row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simindex.methods import psm
 from simindex.methods.base import TablePlan, reaches
 from simindex.planning.machine import Machine
+from simindex.values import dataclass
 
 AROUND_BYTES = 8 << 20
 """What the system reads around a touched byte."""

@@ -13,7 +13,6 @@ Its plans have the explanation: `TablePlan.widths`, `probes`, `compared`, `nanos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -26,6 +25,7 @@ from simindex.methods.stream import Stream
 from simindex.planning import candidates, permuted
 from simindex.planning.conditions import Carried, Conditions, TopConditions
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 Survey = Callable[[Table, int], Any]
 """What a table holds for a radius, or a max_error; raises CorruptFile. See `query.surveys`."""

@@ -10,7 +10,6 @@ read. A list of one segment is as long as those of the same value in all others 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from simindex.bits.design import BlockDesign
 from simindex.methods.issl import Counted
@@ -21,6 +20,7 @@ from simindex.planning.question import Question
 from simindex.records.reports import Compaction
 from simindex.storage.tables.record import MAX_ROWS
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 CALL_QUERIES = 100_000
 """Of a call whose rate is told."""

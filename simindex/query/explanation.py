@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from simindex.arrays import F32, U64
@@ -23,6 +22,7 @@ from simindex.query.sketches import promised
 from simindex.records.reports import Compaction
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
+from simindex.values import dataclass
 
 REPEATED = 3
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ import numpy as np
 from simindex.errors import SimindexError
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.query.audit import wilson
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U64

@@ -8,8 +8,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ Data travels as columns, not as objects. `arguments` checks them where they ente
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from simindex.records.arguments import (
     check_one_kind,
 )
 from simindex.records.sketches import numbers_of, sizes_of, words_of
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@ too many."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
 from simindex.records.matches import Matches
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

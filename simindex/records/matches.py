@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from operator import index
 from typing import Any, NamedTuple, overload
 
@@ -17,6 +16,7 @@ import numpy as np
 from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
 from simindex.records.similarity import estimated, standard_error
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

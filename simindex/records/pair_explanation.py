@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
 
 from simindex.records import arrow
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from simindex.records.advice import Advice
+from simindex.values import dataclass
 
 Progress = Callable[[int, int], None]
 """A function that is called with the amount done and the total."""

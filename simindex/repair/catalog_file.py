@@ -24,7 +24,6 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +41,7 @@ from simindex.storage.catalog.pages import (
     unwritten,
 )
 from simindex.storage.files.descriptor import Descriptor
+from simindex.values import dataclass
 
 BRANCH, LEAF, OVERFLOW = 1, 2, 4
 BIG, SUB = 1, 2

@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from simindex.repair.catalog_file import BIG, Breach, CatalogFile, CatalogTree, 
 from simindex.storage.catalog.records import Head, Run
 from simindex.storage.catalog.values import PARTED, checksum, unpack
 from simindex.storage.tables.record import NAME
+from simindex.values import dataclass
 
 Key = tuple[str, bytes]
 """Database and key of a record."""

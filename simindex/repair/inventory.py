@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from simindex.repair.catalog_contents import Waiting
 from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.records import Head
 from simindex.storage.tables.tombstones import Tombstones
+from simindex.values import dataclass
 
 
 @dataclass

@@ -12,7 +12,8 @@ Only names, numbers and what is damaged are looked at, so it is tested without a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass
+
+from simindex.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

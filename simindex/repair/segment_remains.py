@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +50,7 @@ from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
 from simindex.storage.tables.times import LAST_TIME, TIMES, now
 from simindex.storage.tables.tombstones import Tombstones
+from simindex.values import dataclass
 
 WINDOW_WORDS = 1 << 20
 """Words of fingerprints that are looked at together."""

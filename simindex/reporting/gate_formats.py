@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -14,6 +13,7 @@ from simindex.reporting.gate_lines import GateLines
 from simindex.reporting.gate_page import GatePage
 from simindex.reporting.gated import Flagged, Opening, Verdict
 from simindex.reporting.sarif import GateSarif
+from simindex.values import dataclass
 
 
 class GateWriter(Protocol):

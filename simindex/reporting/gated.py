@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from simindex.inputs.document import BadRecord
 from simindex.outputs.columns import key_text
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.records.gate import GateLimits

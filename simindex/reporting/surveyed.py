@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from simindex.values import dataclass
 
 SIZE_GROUPS = ((1, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, 30), (31, 100), (101, 1000),
                (1001, None))

@@ -21,7 +21,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any, Literal
 
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch
 from simindex.records.columns import is_null
+from simindex.values import dataclass
 
 Unit = Literal["word", "char"]
 UNITS: tuple[Unit, ...] = ("word", "char")

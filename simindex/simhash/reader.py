@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,6 +34,7 @@ from simindex.simhash.features import (
 from simindex.simhash.projection import PROJECTIONS, normal_quantiles
 from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, WEIGHTINGS, sublinear_steps
 from simindex.threads import thread_count
+from simindex.values import dataclass
 
 TAKEN_FEATURES, TAKEN_TEXTS = 1 << 18, 1 << 24
 """Features, or texts, from which counts are taken out of the kernel's tables. A table of 32 bytes a
@@ -240,6 +240,41 @@ class Reader:
             refuse_untext(portion, first)
             raise
 
+    @staticmethod
+    def batched(
+        made: Simhashes, recipe: Any, ids: Any, keys: Any, *, counted: int = 0
+    ) -> Batch:
+        """The batch of a recipe's fingerprints, without texts of fewer than its `min_features`.
+
+        It has the numbers of features where they were `counted` up to some number.
+
+        Raises InvalidBatch where ids or keys are not one for each text.
+        """
+        features, least, words = made.features, recipe.min_features, recipe.bits // 64
+        _check_length("ids", ids, len(features))
+        _check_length("keys", keys, len(features))
+        check_one_kind(ids, keys)
+        sketched = recipe.sketch_bits > 0
+        batch = Batch.checked(
+            np.ascontiguousarray(made.bits[:, :words]) if sketched else made.bits,
+            ids=None if ids is None else as_ids(ids, len(features)),
+            keys=None if keys is None else as_keys(keys, len(features)),
+            weights=made.weights,
+            recipe=recipe,
+            features=np.minimum(features, counted) if counted else None,
+            sketches=packed(made.bits[:, words:], size_codes(features)) if sketched else None,
+        )
+        kept = features >= least
+        if kept.all():
+            return batch
+        skipped = tuple(
+            Skipped(position, _name(batch, position), _reason(int(features[position]), least))
+            for position in np.flatnonzero(~kept).tolist()
+        )
+        batch = batch.take(np.flatnonzero(kept))
+        batch.skipped = skipped
+        return batch
+
 
 def kernel_of_arrivals(recipe: Any) -> _native.TextRecipe | None:
     """What makes the rows of texts that come one at a time; None where words are not plain, or the
@@ -268,41 +303,6 @@ def _decoded(texts: list[Any], first: int) -> list[str]:
         except UnicodeDecodeError as error:
             refuse_invalid((position, error.start), first)
     return decoded
-
-
-def batched(
-    made: Simhashes, recipe: Any, ids: Any, keys: Any, *, counted: int = 0
-) -> Batch:
-    """The batch of a recipe's fingerprints, without texts of fewer than its `min_features`.
-
-    It has the numbers of features where they were `counted` up to some number.
-
-    Raises InvalidBatch where ids or keys are not one for each text.
-    """
-    features, least, words = made.features, recipe.min_features, recipe.bits // 64
-    _check_length("ids", ids, len(features))
-    _check_length("keys", keys, len(features))
-    check_one_kind(ids, keys)
-    sketched = recipe.sketch_bits > 0
-    batch = Batch.checked(
-        np.ascontiguousarray(made.bits[:, :words]) if sketched else made.bits,
-        ids=None if ids is None else as_ids(ids, len(features)),
-        keys=None if keys is None else as_keys(keys, len(features)),
-        weights=made.weights,
-        recipe=recipe,
-        features=np.minimum(features, counted) if counted else None,
-        sketches=packed(made.bits[:, words:], size_codes(features)) if sketched else None,
-    )
-    kept = features >= least
-    if kept.all():
-        return batch
-    skipped = tuple(
-        Skipped(position, _name(batch, position), _reason(int(features[position]), least))
-        for position in np.flatnonzero(~kept).tolist()
-    )
-    batch = batch.take(np.flatnonzero(kept))
-    batch.skipped = skipped
-    return batch
 
 
 def _reason(features: int, least: int) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequenc
 from simindex.simhash.features import TOKENIZER, UNICODE, Unit
 from simindex.simhash.projection import ProjectionName
 from simindex.simhash.radius import recommended_radius
-from simindex.simhash.reader import Reader, batched
 from simindex.simhash.recipe_checks import (
     checked,
     checked_features,
@@ -27,8 +26,10 @@ from simindex.simhash.recipe_checks import (
     require_weighing,
 )
 from simindex.simhash.weighting import WEIGHTINGS, Feature, IdfTable, WeightingName, anatomy
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
+    from simindex.simhash.reader import Reader
 
     class _Radius:
         """For type checkers: a field that is given as int or None, and then is an int."""
@@ -223,7 +224,7 @@ class Recipe:
         """The batch of one text, with an id or a key if one is given, in a list. If the text gets
         no fingerprint, the batch is empty, and `skipped` has the reason."""
         require_weighing(self.weighting, fitted=self.fitted)
-        return batched(self._reader.simhash(text), self, ids, keys)
+        return self._reader.batched(self._reader.simhash(text), self, ids, keys)
 
     def batch(
         self,
@@ -280,7 +281,7 @@ class Recipe:
             "count_features", count_features, "from 0 to 2**31 - 1",
         )
         made = self._reader.simhashes(texts, threads, count_features)
-        return batched(made, self, ids, keys, counted=count_features)
+        return self._reader.batched(made, self, ids, keys, counted=count_features)
 
     def batch_features(
         self,
@@ -333,7 +334,7 @@ class Recipe:
             )
         require_fitted(self.weighting, fitted=self.fitted)
         arrays = checked_features(hashes, offsets, weights)
-        return batched(self._reader.hashed(*arrays, threads), self, ids, keys)
+        return self._reader.batched(self._reader.hashed(*arrays, threads), self, ids, keys)
 
     def features(self, text: str | bytes) -> list[Feature]:
         """The features of a text, the heaviest first, for people to look at.
@@ -349,6 +350,8 @@ class Recipe:
 
     @cached_property
     def _reader(self) -> Reader:
+        from simindex.simhash.reader import Reader
+
         return Reader(self)
 
     @property

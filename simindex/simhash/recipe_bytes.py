@@ -10,7 +10,6 @@ of document frequencies, the hashes and counts. The layouts are frozen: see VERS
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -22,6 +21,11 @@ from simindex.checks import is_int
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, what_happened
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.weighting import STEPS_PER_UNIT, IdfTable
+
+try:  # as `random` does: `hashlib` also loads OpenSSL, for 4 ms
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 VERSION = 1
 MOST_HEADER_BYTES = 1 << 20

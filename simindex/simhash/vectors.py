@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from simindex.simhash.weighting import (
     idf_shift,
     sublinear_steps,
 )
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache, cached_property
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U32, U64
@@ -110,6 +110,8 @@ class IdfTable:
     @cached_property
     def digest(self) -> str:
         """Hexadecimal BLAKE2b-128 of the table's content."""
+        from hashlib import blake2b
+
         made = blake2b(digest_size=16)
         made.update(self.documents.to_bytes(8, "little") + self.unseen.to_bytes(8, "little"))
         made.update(self.hashes.astype("<u8").tobytes())

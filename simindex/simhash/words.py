@@ -11,7 +11,6 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from types import MethodType
 from typing import Any, TypeGuard
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.errors import InvalidBatch, InvalidOption, MissingExtra
+from simindex.values import dataclass
 
 Tokenizer = Callable[[str], Iterable[str]]
 

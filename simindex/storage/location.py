@@ -13,7 +13,6 @@ import os
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from simindex._kernels import _native
@@ -29,6 +28,7 @@ from simindex.storage.files.verification import VERIFY
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables import deletionfile
 from simindex.storage.tables.record import NAME
+from simindex.values import dataclass
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre", "afs", "gpfs",

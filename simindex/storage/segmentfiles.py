@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from simindex.storage.tables.record import SegmentFolder, SegmentRecord, Structu
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
 from simindex.storage.tables.slicelist import SliceDesign
 from simindex.storage.tables.tombstones import Tombstones
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U64

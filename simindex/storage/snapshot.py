@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simindex._kernels import _native
 from simindex.arrays import I64, U8, U32
 from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile
@@ -318,6 +319,7 @@ def _take(
             raise OtherOptions
         if before is not None and value == before.value:
             return before
+        _native.expect_segments(len(head.segments))
         changed = before is None or head.segments != before.head.segments
         if changed:
             # A segment that was given other structures has its old name and another record.

@@ -13,9 +13,9 @@ import logging
 import os
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simindex.errors import CorruptFile, IndexExists, raised_by_a_handler
-from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import Head
 from simindex.storage.files import locks, removal
@@ -32,6 +32,9 @@ from simindex.storage.files.names import (
 )
 from simindex.storage.location import catalog_is_older
 from simindex.storage.tables import deletionfile, permuted, record, slicelist
+
+if TYPE_CHECKING:
+    from simindex.repair.catalog_records import CatalogRecords
 
 FIRST_GENERATION = 1
 """Of the commit that creation makes."""
@@ -53,11 +56,18 @@ def was_an_index(directory: Path) -> bool:
         return True
     if repaired_catalogs(directory):
         return True
-    records = CatalogRecords.read(directory / "catalog" / "data.mdb")
+    records = _records(directory / "catalog" / "data.mdb")
     if records is None:
         return False
     with closing(records):
         return any(head.generation > FIRST_GENERATION for head, _ in records.heads())
+
+
+def _records(catalog: Path) -> CatalogRecords | None:
+    """What a catalog holds, read without LMDB; None if there is none."""
+    from simindex.repair.catalog_records import CatalogRecords  # seldom needed
+
+    return CatalogRecords.read(catalog)
 
 
 def strangers(directory: Path) -> list[str]:
@@ -117,7 +127,7 @@ def _is_part(directory: str, name: str) -> bool:
 def _is_foreign(path: Path) -> bool:
     """Whether a file is not a catalog, nor what a crash leaves of one that is being made."""
     try:
-        records = CatalogRecords.read(path)
+        records = _records(path)
     except CorruptFile:
         return True
     if records is None:

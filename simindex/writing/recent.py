@@ -22,7 +22,7 @@ import time
 from copy import copy
 from dataclasses import replace
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from simindex.arrays import F32, I64, U8, U64, Bools
 from simindex.checks import is_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
-from simindex.planning.question import Question
-from simindex.query.answerer import Answerer
-from simindex.query.sketches import distances
 from simindex.records.batch import Batch
 from simindex.records.matches import Match
 from simindex.records.similarity import estimated, standard_error
@@ -42,6 +39,10 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
 from simindex.storage.tables.names import Names
+
+if TYPE_CHECKING:
+    from simindex.planning.question import Question
+    from simindex.query.answerer import Answerer
 
 MOST_WORDS = 1 << 16
 """Of all rows together: half a megabyte."""
@@ -135,6 +136,8 @@ class Recent:
         )
         similar = near.similar
         if similar is not None and similar.sketch_bits and document.sketches is not None:
+            from simindex.query.sketches import distances
+
             distance = distances(
                 self._sketches, place.astype(np.int64, copy=False), document.sketches,
                 np.zeros(len(place), np.int64), similar,

@@ -24,7 +24,6 @@ that came before it, committed or not, and none that came after it:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -46,6 +45,7 @@ from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.times import now
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
+from simindex.values import dataclass
 
 MAX_DELETIONS = 1 << 26
 """In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""

@@ -135,13 +135,13 @@ def test_failures_of_the_system_are_one_line(
     def full(*args: object, **options: object) -> None:
         raise OSError(28, "No space left on device", "i.sim")
 
-    monkeypatch.setattr(simindex, "open", full)
+    monkeypatch.setattr("simindex.cli.commands.stats.open_index", full)
     assert run("stats", "i.sim", code=3).stderr == "simindex: i.sim: No space left on device\n"
 
     def exhausted(*args: object, **options: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(simindex, "open", exhausted)
+    monkeypatch.setattr("simindex.cli.commands.stats.open_index", exhausted)
     assert run("stats", "i.sim", code=3).stderr == "simindex: out of memory\n"
 
 

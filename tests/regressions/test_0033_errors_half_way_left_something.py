@@ -12,11 +12,10 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions, StorageFailed
-from simindex.index import opening
 from simindex.storage.catalog import leases
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.tables.table import Table
-from simindex.writing import edits
+from simindex.writing import edits, ownership
 
 ROWS = np.arange(40, dtype=np.uint64)
 
@@ -70,7 +69,7 @@ def test_an_existing_index_that_cannot_be_asked_gives_a_typed_error(
     def refused(path: Path) -> bool:
         raise OSError(errno.EIO, "refused", str(path))
 
-    monkeypatch.setattr(opening, "exists", refused)
+    monkeypatch.setattr(ownership, "exists", refused)
     with pytest.raises(StorageFailed):
         simindex.open(index_path, "c")
 

@@ -15,6 +15,7 @@ from descriptors import open_files
 
 import simindex
 from simindex import Batch, IndexOptions
+from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.storage.tables.table import Table
 from simindex.storage.view import View
@@ -353,3 +354,25 @@ def test_keys_that_come_while_a_reader_opens_are_read(
         with simindex.open(index_path) as reader:
             assert reader.options == writer.options
             assert reader.query(MARKER, h=0).keys() == ["a"]
+
+
+def test_tables_of_the_kernels_are_made_for_as_many_segments_as_a_commit_has(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they had to grow later, and there was no memory, nanobind would end the process."""
+    options = IndexOptions(batch_rows=10, min_merge=0)
+    with simindex.open(index_path, "n", options=options) as index:
+        for _ in range(3):
+            index.append(np.arange(10, dtype=np.uint64))
+            index.commit()
+        segments = index.stats().segments
+    asked: list[int] = []
+    expect = _native.expect_segments
+
+    def expected(count: int) -> None:
+        asked.append(count)
+        expect(count)
+
+    monkeypatch.setattr(_native, "expect_segments", expected)
+    simindex.open(index_path).close()
+    assert segments > 1 and asked == [segments]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def backup(
     almost no space there; elsewhere new files are copied. DEST is an index: every command opens it.
     """
     with (
-        simindex.open(index_path, "r") as index,
+        open_index(index_path, "r") as index,
         Progress("copying", "byte", quiet=quiet) as progress,
     ):
         report = index.backup(backup_path, verify=verify, progress=progress.tell)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import simindex
 from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted, nothing_to_do, program
 from simindex.cli.choices import (
@@ -27,6 +26,7 @@ from simindex.cli.choices import (
 )
 from simindex.cli.console import emit
 from simindex.cli.numbers import Count
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import (
@@ -157,7 +157,7 @@ def build(
     first = False
     if append:
         like = None if recipe_of is None else stored_recipe(recipe_of, *NO_RECIPE)
-        with simindex.open(path, "r") as index:
+        with open_index(path, "r") as index:
             first = awaits_recipe(index)
             if first:
                 require_agreement(index, path, {}, options)
@@ -181,13 +181,13 @@ def build(
         named = [] if recipe_of is None else ["recipe"]
         require_no_recipe([*named, *recipe_given, *learning.given])
         if append and bits is not None:
-            with simindex.open(path, "r") as index:
+            with open_index(path, "r") as index:
                 require_agreement(index, path, {"bits": bits}, {})
         if prune:
             raise click.UsageError("--prune goes with texts, and the inputs hold fingerprints")
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
     elif append and not first:
-        with simindex.open(path, "r") as index:
+        with open_index(path, "r") as index:
             recipe = recipe_of_documents(index, path, *NO_TEXTS)
             reading = reading.named_for(index)
         pruning = Pruning.of(inputs, reading) if prune else None
@@ -196,7 +196,7 @@ def build(
         contents = Texts(prepared_with(recipe, inputs, reading, without), added=True)
     else:
         if first:
-            with simindex.open(path, "r") as index:
+            with open_index(path, "r") as index:
                 recipe_given = first_given(index, path, recipe_given)
                 reading = reading.named_for(index)
             pruning = Pruning.of(inputs, reading) if prune else None
@@ -269,7 +269,7 @@ def _require_free(path: Path, overwrite: bool) -> None:
     if overwrite:
         return
     with suppress(IndexNotFound):
-        simindex.open(path, "r").close()
+        open_index(path, "r").close()
         raise IndexExists(
             f"{path} is an index already",
             remedy="add to it with --append, or replace it with --overwrite", path=str(path),

@@ -18,6 +18,7 @@ from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, threads_option, verbose_option
 from simindex.cli.console import count, duration, say
 from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import advised, percent, threshold_of
@@ -81,7 +82,7 @@ def calibrate(
     """
     require_inputs(inputs, "check the name")
     intake = reading.intake()
-    with simindex.open(index_path, "r") if dry_run else turn.open(index_path) as index:
+    with open_index(index_path, "r") if dry_run else turn.open(index_path) as index:
         sources = list(inputs) or _files_of(index, index_path, sample)
         with Progress("comparing", "document", quiet=quiet) as progress:
             found = index.calibrate(

@@ -6,10 +6,10 @@ import time
 
 import click
 
-import simindex
 from simindex.cli.app import DAMAGED, program
 from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, duration, emit, say
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.wording import with_files
 
@@ -23,7 +23,7 @@ def check(index_path: str, as_json: bool, quiet: bool) -> None:
     Prints what is wrong, and exits with 3 if there is damage. With --json the last line counts it.
     """
     started = time.perf_counter()
-    with simindex.open(index_path, "r") as index:
+    with open_index(index_path, "r") as index:
         with Progress("verifying", "row", quiet=quiet) as progress:
             findings = index.check(progress=progress.tell)
         rows = len(index)

@@ -46,6 +46,7 @@ from simindex.cli.dedup.verifying import (
     said_of,
     verify_option,
 )
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import asked_threshold, calibrated_option
@@ -158,7 +159,7 @@ def clusters(
     require_apart("--certificates", certified, inputs, index_path)
     row = certificate_format(certified)
     started = time.perf_counter()
-    with simindex.open(index_path, "r") as index, ExitStack() as opened:
+    with open_index(index_path, "r") as index, ExitStack() as opened:
         near = asked_threshold(
             index, index_path, h, similarity, measure, recall, calibrated=calibrated
         )

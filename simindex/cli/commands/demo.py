@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +29,14 @@ from simindex.cli.choices import NamedPath, distance, json_option
 from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
 from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading
 from simindex.cli.recipes import Learning, prepare
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs import ReadOptions
+from simindex.values import dataclass
 
 SHOWN_PAIRS = 3
 CHANGE_LINES = 2
@@ -182,7 +183,7 @@ class _Found:
     @classmethod
     def of(cls, library: _Library, place: Path, h: int | None) -> _Found:
         pairs: list[_Pair] = []
-        with simindex.open(place, "r") as index:
+        with open_index(place, "r") as index:
             h, bits = index.h if h is None else h, index.options.bits
             started = time.perf_counter()
             for some in index.pairs(h=h):

@@ -16,6 +16,7 @@ import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import NamedPath, distance, output_options
 from simindex.cli.console import cell, say
+from simindex.cli.opening import open_index
 from simindex.cli.reading import Reading, input_options
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
 from simindex.errors import InvalidOption
@@ -137,7 +138,7 @@ def _of_index(
     *, quiet: bool,
 ) -> PairExplanation:
     require_inputs(inputs, "check the name")
-    with simindex.open(path, "r") as index:
+    with open_index(path, "r") as index:
         keyed = bool(index.options.keys)
         named: list[Any] = list(names)
         if index.options.keys == "bytes":

@@ -24,6 +24,7 @@ from simindex.cli.chunks import why_none
 from simindex.cli.commands.query import METHODS, fingerprint_option, text_option, top_options
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
+from simindex.cli.opening import open_index
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
 from simindex.cli.similarity import measure_option, require_one, similarity_option
@@ -64,7 +65,7 @@ def explain(
     require_one(h, similarity)
     if len(texts) + len(fingerprints) != 1:
         raise click.UsageError("one query is explained: give one --text or one --fingerprint")
-    with simindex.open(index_path, "r") as index:
+    with open_index(index_path, "r") as index:
         question = _question(index, texts, fingerprints)
         found: simindex.Explanation | simindex.TopExplanation = (
             index.explain(

@@ -19,6 +19,7 @@ from typing import Any
 import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options
+from simindex.cli.opening import open_index
 from simindex.cli.results import Results, result_options
 from simindex.inputs.fingerprints import SIZE, SKETCH
 from simindex.outputs.columns import Kind
@@ -47,7 +48,7 @@ def export(index_path: str, results: Results, as_json: bool, quiet: bool) -> Non
     uses the radius of -d.
     """
     results.require_apart((), index_path)
-    with simindex.open(index_path, "r") as index:
+    with open_index(index_path, "r") as index:
         name = NAMES[index.options.keys]
         rows = ordered(index)
         schema: dict[str, Kind] = {

@@ -32,6 +32,7 @@ from simindex.cli.chunks import read_ahead
 from simindex.cli.console import cell, count, duration, say
 from simindex.cli.gating import GateDocuments, GateTally
 from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.similarity import require_one
@@ -119,7 +120,7 @@ def gate(
         require_apart("--report", path, inputs, index_path)
     started = time.perf_counter()
     intake = reading.intake()
-    with simindex.open(index_path, "r", refresh=False) as index:  # one commit for all batches
+    with open_index(index_path, "r", refresh=False) as index:  # one commit for all batches
         asked = GateDocuments(
             index, index_path, reading, intake, inputs,
             excerpts=any(kind.name == "html" for _, kind in files),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
 from simindex.cli.choices import NamedPath, output_options, structures_option, times_option
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.questions import require_alike
 from simindex.cli.stored_documents import CHOICES, Choice, kind_of_names
@@ -32,6 +33,7 @@ from simindex.errors import (
     RecipeMismatch,
     SimindexError,
 )
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U32
@@ -89,7 +91,7 @@ def merge(
         )
     with ExitStack() as opened:
         indexes = [
-            opened.enter_context(simindex.open(one, "r", refresh=False)) for one in index_paths
+            opened.enter_context(open_index(one, "r", refresh=False)) for one in index_paths
         ]
         _require_alike(index_paths, indexes)
         keyed = bool(indexes[0].options.keyed)

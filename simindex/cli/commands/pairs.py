@@ -19,6 +19,7 @@ from simindex.cli.choices import (
     threads_option,
 )
 from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
@@ -67,7 +68,7 @@ def pairs(
     found = 0
     promised: str | None = None
     with ExitStack() as opened:
-        index = opened.enter_context(simindex.open(index_path, "r"))
+        index = opened.enter_context(open_index(index_path, "r"))
         near = asked_threshold(
             index, index_path, h, similarity, measure, recall, calibrated=calibrated
         )

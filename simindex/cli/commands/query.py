@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-import simindex
 from simindex.cli.account import met
 from simindex.cli.answers import (
     end_without_question,
@@ -37,6 +36,7 @@ from simindex.cli.choices import (
 )
 from simindex.cli.console import count, duration, say, spot_checked
 from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
@@ -241,7 +241,7 @@ def query(
     hows: dict[str, None] = {}
     measured: list[SpotCheck] = []
     without = Unmatched(FEW if nearest is None and not (quiet or listed) else 0)
-    with simindex.open(index_path, "r") as index:
+    with open_index(index_path, "r") as index:
         near = asked_threshold(
             index, index_path, h, similarity, measure, recall, calibrated=calibrated
         )

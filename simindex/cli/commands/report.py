@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-import simindex
 from simindex.cli.account import met
 from simindex.cli.app import program
 from simindex.cli.choices import (
@@ -23,6 +22,7 @@ from simindex.cli.choices import (
 )
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.numbers import Count
+from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options
 from simindex.cli.similarity import (
@@ -92,7 +92,7 @@ def report(
     require_apart("-o", path, inputs, index_path)
     started = time.perf_counter()
     intake = reading.intake()
-    with simindex.open(index_path, "r", refresh=False) as index:
+    with open_index(index_path, "r", refresh=False) as index:
         if inputs and not index.options.keys:
             raise InvalidOption(
                 "--texts finds documents by their keys, and the index has none",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import simindex
 from simindex.cli.app import program
 from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
 from simindex.cli.description import KEYS, features_of, moment
+from simindex.cli.opening import open_index
 from simindex.cli.recommendation import advised
 from simindex.outputs.columns import encodable
 
@@ -43,7 +43,7 @@ def stats(
 
     if metrics and (skew or verbose or as_json):
         raise click.UsageError("--metrics has a format of its own: leave out other options")
-    with simindex.open(index_path, "r") as index:
+    with open_index(index_path, "r") as index:
         if metrics:
             click.echo(index.metrics(calls=False), nl=False)
             return

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +23,7 @@ from simindex.cli.app import Interrupted
 from simindex.cli.console import count, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
+from simindex.cli.opening import open_index
 from simindex.cli.recipes import (
     Learning,
     Prepared,
@@ -36,6 +37,7 @@ from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.first_texts import awaits_recipe
 from simindex.index.origin import keep_origin
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.progress import Progress
@@ -152,7 +154,7 @@ def empty_index(
 ) -> simindex.Index:
     """A new index within a temporary folder."""
     options = simindex.IndexOptions(keys=keys, batch_rows=TEMPORARY_BATCH_ROWS, recipe=recipe)
-    return simindex.open(path, "n", options=options)
+    return open_index(path, "n", options=options)
 
 
 def lasting(path: Path, asked: Asked) -> Place:

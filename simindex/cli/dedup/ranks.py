@@ -19,7 +19,6 @@ import re
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from dataclasses import field as attribute
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -30,6 +29,7 @@ from simindex.cli.console import count, say
 from simindex.inputs import BadRecord, Document, Intake
 from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.required_field import having, lacks
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

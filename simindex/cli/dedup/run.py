@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -69,6 +69,7 @@ from simindex.pairs.deduplication import (
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
 from simindex.threads import thread_count
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.place import Place

@@ -10,7 +10,7 @@ with the same fingerprint. A pair without a text remains as it is estimated, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from simindex.cli.console import count
 from simindex.cli.stored_documents import as_stored
 from simindex.errors import InvalidOption
 from simindex.inputs import rereadable
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.texts import KeptTexts

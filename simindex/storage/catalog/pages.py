@@ -27,7 +27,6 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from time import sleep
 
@@ -37,6 +36,7 @@ from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile
 from simindex.storage.files.descriptor import PLAIN, Descriptor
+from simindex.values import dataclass
 
 META = np.dtype(
     [

@@ -26,7 +26,7 @@ sample of weights.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, chain, starmap
 from struct import Struct
 from typing import Any, NamedTuple
@@ -48,6 +48,7 @@ from simindex.storage.tables.sortedrows import header_bits
 from simindex.storage.tables.structure import owner_of
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.times import LAST_TIME
+from simindex.values import dataclass
 
 MAX_COUNT = 1 << 63
 """More than there are commits, rows or bytes; what is added to it still fits 64 bits."""

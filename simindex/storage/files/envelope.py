@@ -22,7 +22,6 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from simindex.storage.files.descriptor import PLAIN, Descriptor
 from simindex.storage.files.format import ENDIAN_TAG, SWAPPED_TAG, check_version
 from simindex.storage.files.verification import Map, Verify, verified
 from simindex.threads import thread_count
+from simindex.values import dataclass
 
 PAGE_BYTES = 4096
 CHUNK_BYTES = 1 << 16

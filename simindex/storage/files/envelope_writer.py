@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from simindex.storage.files.envelope import (
     seed,
 )
 from simindex.storage.files.format import ENDIAN_TAG, MAJOR, MINOR
+from simindex.values import dataclass
 
 HUGE_BYTES = 1 << 21
 """Size and alignment of a huge page. A stretch of the file that is written by one call, or read in

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.table import Table, sort_table
+from simindex.values import dataclass
 
 WINDOW_ROWS = 1 << 20
 """Rows of 64 bits, of all inputs together, that a merge holds in memory at a time."""

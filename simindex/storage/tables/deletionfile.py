@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS
 from simindex.storage.tables.tombstones import Tombstones
+from simindex.values import dataclass
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.dead")
 

@@ -16,7 +16,6 @@ that changed cost. What was found out about a table is kept, and advanced by lat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from simindex.arrays import I64, U8, U64, Bools
 from simindex.storage.files.verification import verified, verified_at
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
+from simindex.values import dataclass
 
 READ_ROWS = 1 << 16
 """Rows whose ids are looked up together: whole bytes of a mask, and arrays that stay in cache."""

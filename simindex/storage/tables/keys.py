@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +17,7 @@ from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import KeyKind
 from simindex.storage.files.verification import verified, verified_at, verify_spans
+from simindex.values import dataclass
 
 FEW = 512
 """Rows are few if the heap has so many for each of them. The kernel looks at all offsets first,

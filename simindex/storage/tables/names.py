@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64, Bools
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
+from simindex.values import dataclass
 
 FEW = 4
 """So many ids are looked for one by one: by comparing all, 0.6 ms each for a million rows."""

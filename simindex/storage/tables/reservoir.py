@@ -7,7 +7,6 @@ sample is uniform over all rows ever appended, and merging two samples needs not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from struct import Struct
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from simindex.arrays import F16, F32, U64
 from simindex.bits.splitmix import STEP, mixed
 from simindex.errors import CorruptFile
+from simindex.values import dataclass
 
 RESERVOIR = Struct("<QII")
 """Rows, words of each, and nothing."""

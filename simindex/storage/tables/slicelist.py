@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +39,7 @@ from simindex.storage.tables.structure import (
     open_structure,
     stored_design,
 )
+from simindex.values import dataclass
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-[0-9a-f]{8}\.issl")
 

@@ -12,7 +12,6 @@ only later ones concern it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.verification import verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.names import Names
+from simindex.values import dataclass
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
 

@@ -13,18 +13,33 @@
 namespace {
 
 // nanobind keeps in hash tables which instances there are and what they keep alive, and ends the
-// process, or loses one, where a table cannot grow. So they are grown here, where there is memory, to
-// what an index of thousands of segments needs; they do not shrink.
-void grow_tables(nanobind::module_& m) {
-  struct Instance {};
-  constexpr std::size_t kInstances = 1 << 14;
-  const nanobind::object type =
+// process, or loses one, where a table cannot grow. So they are grown before an index is opened, where
+// there is memory, and do not shrink. An import grows them for a few segments: to make thousands of
+// instances takes milliseconds, and a command of the shell has no other use for them.
+constexpr std::size_t kPerSegment = 16, kFewSegments = 64;
+
+struct Instance {};
+
+PyObject* instance_type = nullptr;
+std::size_t expected_segments = 0;
+
+void expect_segments(std::size_t count) {
+  if (count <= expected_segments) return;
+  const nanobind::handle type(instance_type);
+  std::vector<nanobind::object> instances(kPerSegment * count);
+  for (nanobind::object& instance : instances) instance = type(type);
+  expected_segments = count;
+}
+
+void prepare_tables(nanobind::module_& m) {
+  instance_type =
       nanobind::class_<Instance>(m, "Instance")
           .def("__init__", [](Instance* self, nanobind::handle) { new (self) Instance; },
-               nanobind::keep_alive<1, 2>());
-  std::vector<nanobind::object> instances(kInstances);
-  for (nanobind::object& instance : instances) instance = type(type);
+               nanobind::keep_alive<1, 2>())
+          .release()
+          .ptr();  // as long as the process
   nanobind::delattr(m, "Instance");
+  expect_segments(kFewSegments);
 }
 
 }  // namespace
@@ -33,7 +48,8 @@ NB_MODULE(_native, m) {
   // Recipes that a program still holds when it ends are not a leak worth a page of warnings.
   nanobind::set_leak_warnings(false);
   simindex::import_numpy();
-  grow_tables(m);
+  prepare_tables(m);
+  m.def("expect_segments", &expect_segments, nanobind::arg("count"));
   m.def("levels", [] {
     std::vector<std::string> names{"portable"};
     if (simindex::widest_level() >= simindex::kAvx2) names.emplace_back("avx2");

@@ -1,0 +1,36 @@
+"""What stands for a half of an index until a call needs it."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+
+import simindex
+from simindex.index.late import Late
+from simindex.index.opening import open_briefly
+
+
+def test_it_is_made_once_when_it_is_first_asked_for() -> None:
+    made: list[str] = []
+
+    def make() -> str:
+        made.append("made")
+        return "text"
+
+    late = Late(make)
+    assert made == []
+    assert late.upper() == "TEXT" and late.title() == "Text"
+    assert made == ["made"]
+
+
+def test_an_index_that_is_opened_briefly_goes_when_nobody_refers_to_it(index_path: Path) -> None:
+    simindex.open(index_path, "n").close()
+    index = open_briefly(index_path, "w")
+    index.append([1, 2, 3])
+    index.commit()
+    assert [match.distance for match in index.query([2], h=0)] == [0]
+    gone = weakref.ref(index)
+    del index
+    assert gone() is None
+    with open_briefly(index_path, "w") as again:  # the lock is free
+        assert len(again) == 3
