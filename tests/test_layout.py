@@ -52,6 +52,7 @@ TESTED_BY = {
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
     "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
+    "cli/dedup/winners.py": "cli/commands/test_dedup.py",
     "inputs/decompressors.py": "inputs/test_streams.py",
     "cli/suggestions.py": "cli/commands/test_completion.py",
     "distributed/adding.py": "distributed/test_shards.py",

@@ -92,13 +92,15 @@ def portions(
         yield made, False
 
 
-def batch_of(recipe: Any, chunk: Chunk, count_features: int = 0) -> simindex.Batch:
+def batch_of(
+    recipe: Any, chunk: Chunk, count_features: int = 0, threads: int | None = None
+) -> simindex.Batch:
     """The batch of a chunk, with the documents' keys."""
     keys = (
         chunk.keys if isinstance(chunk, Documents) else [document.key for document in chunk]
     )
     batch: simindex.Batch = recipe.batch(
-        texts_of(chunk), keys=keys, count_features=count_features
+        texts_of(chunk), keys=keys, count_features=count_features, threads=threads
     )
     return batch
 
@@ -257,14 +259,16 @@ class SkippedReport:
             say(f"{count(self.number - SHOWN_SKIPPED, 'more document')} without a fingerprint")
 
 
-def read_ahead(source: Iterable[T]) -> Generator[T, None, None]:
+def read_ahead(
+    source: Iterable[T], slot: Slot[T] | None = None
+) -> Generator[T, None, None]:
     """The items of `source`, in order; the next are made by another thread meanwhile.
 
-    One item waits and one is being made at most. What `source` raises is raised here, after the
-    items before it. The thread is not waited for when this iterator is closed: a pipe that nobody
-    writes to may hold it.
+    One item waits and one is being made at most; the caller's `slot` tells whether one waits. What
+    `source` raises is raised here, after the items before it. The thread is not waited for when
+    this iterator is closed: a pipe that nobody writes to may hold it.
     """
-    slot: _Slot[T] = _Slot()
+    slot = Slot() if slot is None else slot
     try:
         # A signal that is raised within `start` may end in an error of its lock.
         with uninterrupted():
@@ -276,7 +280,7 @@ def read_ahead(source: Iterable[T]) -> Generator[T, None, None]:
         slot.abandon()
 
 
-def _fill(slot: _Slot[T], source: Iterable[T]) -> None:
+def _fill(slot: Slot[T], source: Iterable[T]) -> None:
     # The interpreter closes standard input as it exits, and aborts if a thread is reading it then;
     # not if that thread, which is never resumed, still refers to it.
     standard_input = sys.stdin  # noqa: F841
@@ -302,7 +306,7 @@ class _End:
     error: BaseException | None
 
 
-class _Slot(Generic[T]):
+class Slot(Generic[T]):
     """Hands items from one thread to another, one at a time.
 
     By queues, for a signal that is raised while a Condition is waited for leaves its lock as none
@@ -315,6 +319,11 @@ class _Slot(Generic[T]):
         """An entry for each item that may be put, and one for the end of taking."""
         self._room.put(None)
         self._abandoned = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether an item can be taken at once, or the end be seen."""
+        return not self._items.empty()
 
     def put(self, item: T) -> bool:
         """Waits until the item before is taken; False if nobody will take this one."""

@@ -33,10 +33,10 @@ class Told(NamedTuple):
 
 
 def fingerprinted(
-    recipe: Any, least: int, chunk: Chunk
+    recipe: Any, least: int, chunk: Chunk, *, threads: int | None = None
 ) -> tuple[simindex.Batch, Told]:
     """The batch of a chunk, with the documents' keys. Texts of fewer features are short."""
-    made = batch_of(recipe, chunk, count_features=least)
+    made = batch_of(recipe, chunk, count_features=least, threads=threads)
     short = 0 if made.features is None else int((made.features < least).sum())
     return made, Told(made.skipped, short)
 
@@ -53,9 +53,9 @@ class ShortTexts:
         """Distinct features of a text that is long enough; 0 where that was not measured."""
         self.number: int = 0
 
-    def batch(self, chunk: Chunk) -> simindex.Batch:
+    def batch(self, chunk: Chunk, *, threads: int | None = None) -> simindex.Batch:
         """The batch of a chunk, with the documents' keys."""
-        made, told = fingerprinted(self._recipe, self.least, chunk)
+        made, told = fingerprinted(self._recipe, self.least, chunk, threads=threads)
         self.number += told.short
         return made
 

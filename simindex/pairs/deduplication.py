@@ -132,6 +132,12 @@ class Stored:
         """Key, or id in an index without keys, of the stored row that is nearest to a row."""
         return self.keys[int(self.place[row])]
 
+    def with_others(self, rows: I64, others: Stored) -> Stored:
+        """The same with what `others` has instead for some rows."""
+        distance, place = self.distance.copy(), self.place.copy()
+        distance[rows], place[rows] = others.distance, len(self.keys) + others.place
+        return Stored(distance, place, [*self.keys, *others.keys])
+
 
 def nearest_stored(
     index: Searchable, batch: Batch, near: Nearness, *, apart: bool = False
@@ -193,6 +199,66 @@ def nearest_stored(
         if len(nearer):
             ask(nearer, radius)
     return Stored(distance[member_of], place[member_of], keys)
+
+
+def nearest_ahead(index: Searchable, batch: Batch, near: Nearness) -> tuple[Stored, Bools]:
+    """The nearest stored rows, of rows that are apart, and which rows have several at one distance.
+
+    Of those `nearest_stored` would give one, which depends on how the index is cut into tables.
+    Two rows apart can only be at one distance d from a query where 2 d > h.
+    """
+    first, member_of = distinct(batch.rows)
+    asked = Batch.checked(
+        batch.rows[first], ids=None, keys=None, weights=None, recipe=batch.recipe
+    )
+    distance = np.full(len(first), NOWHERE, np.uint16)
+    place, tied = np.full(len(first), -1, np.int64), np.zeros(len(first), np.bool_)
+    keys: list[Any] = []
+
+    def take(found: Matches, rows: I64, some: I64) -> None:
+        distance[rows], place[rows] = found.distance[some], len(keys) + some
+        named = found.keys()
+        keys.extend(found.id.tolist() if named is None else named)
+
+    if len(first):
+        found = index.query(asked, h=near.h, first=True)
+        take(found, found.query, np.arange(len(found), dtype=np.int64))
+    again = np.flatnonzero((distance != NOWHERE) & (2 * distance.astype(np.int64) > near.h))
+    if len(again):
+        found = index.query(asked.take(again), h=near.h, limit=2)
+        second = np.flatnonzero(found.query[1:] == found.query[:-1]) + 1
+        best = np.setdiff1d(np.arange(len(found), dtype=np.int64), second)
+        take(found, again[found.query[best]], best)
+        second = second[found.distance[second] == found.distance[second - 1]]
+        tied[again[found.query[second]]] = True
+    return Stored(distance[member_of], place[member_of], keys), tied[member_of]
+
+
+def nearer_among(
+    stored: Stored, tied: Bools, batch: Batch, kept: Batch, near: Nearness
+) -> tuple[Stored, Bools]:
+    """What `nearest_ahead` would give if the rows of `kept`, which has keys, were stored, too.
+
+    They were kept by `greedy`, with the same nearness, which is exact: none is near another.
+    """
+    if not len(kept):
+        return stored, tied
+    distance, place, tied = stored.distance.copy(), stored.place.copy(), tied.copy()
+    for start in range(0, len(batch), BLOCK_ROWS):
+        block = batch.rows[start : start + BLOCK_ROWS]
+        (row, other, apart), _ = _near(kept.rows, block, near.h)
+        row += start
+        nearest = firsts(row, other, apart)
+        of, least = row[nearest], apart[nearest]
+        before = distance[of]
+        nearer = least < before
+        distance[of[nearer]], tied[of[nearer]] = least[nearer], False
+        place[of[nearer]] = len(stored.keys) + other[nearest][nearer]
+        tied[of[least == before]] = True
+        others = np.ones(len(row), np.bool_)
+        others[nearest] = False
+        tied[row[others & (apart == distance[row])]] = True
+    return Stored(distance, place, [*stored.keys, *(kept.keys or ())]), tied
 
 
 def greedy(

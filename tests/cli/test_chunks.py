@@ -50,6 +50,18 @@ def test_portions_of_columns_and_documents_keep_order_and_bounds(
     assert found == [str(place) for place in range(number)]
 
 
+def test_a_slot_tells_whether_an_item_waits_or_the_end() -> None:
+    slot: chunks.Slot[int] = chunks.Slot()
+    assert not slot.waits
+    slot.put(1)
+    assert slot.waits
+    items = iter(slot)
+    assert next(items) == 1
+    assert not slot.waits
+    slot.end(None)
+    assert slot.waits
+
+
 def test_an_error_is_raised_after_the_items_before_it() -> None:
     def failing() -> Iterator[int]:
         yield 1
@@ -91,7 +103,7 @@ def test_signal_that_the_wait_does_not_see_ends_it() -> None:
         seen = 0
         while seen < 3:  # for it to be where it waits, not on its way there
             frame = sys._current_frames()[threading.main_thread().ident or 0]
-            seen += frame.f_code is chunks._Slot.__iter__.__code__
+            seen += frame.f_code is chunks.Slot.__iter__.__code__
             os.sched_yield()
         signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         in_time.append(ended.wait(30))

@@ -19,11 +19,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
+from simindex.cli.dedup.unbuffered import Unbuffered
 from simindex.errors import InvalidOption
 from simindex.outputs.columns import Schema, Write
 from simindex.outputs.formats import Format
@@ -119,7 +120,7 @@ def table(path: Path, row: Format, schema: Schema) -> Iterator[Table]:
 def listing(path: Path, *, adding: bool) -> Iterator[Listing]:
     """The audit at a path, emptied unless lines are to be added to it."""
     try:
-        file = path.open("ab" if adding else "wb")
+        file = cast(BinaryIO, Unbuffered(path, "ab" if adding else "wb"))
     except OSError as error:
         raise InvalidOption(
             f"--audit {path} cannot be written: {error.strerror}",

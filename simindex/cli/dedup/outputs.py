@@ -7,10 +7,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from simindex.cli.dedup.listing import Audit, listing, table
 from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY, AUDIT_OF_TEXTS
+from simindex.cli.dedup.unbuffered import Unbuffered
 from simindex.cli.results import load
 from simindex.errors import InvalidOption
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
@@ -18,13 +19,16 @@ from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
 
 @contextmanager
 def whole_writes() -> Iterator[BinaryIO]:
-    """Standard output; where Python does not buffer it, a write may write a part only."""
+    """Standard output, see `Unbuffered`; or what stands for it, such as memory."""
     output = sys.stdout.buffer
-    if isinstance(output, io.RawIOBase):
-        with open(output.fileno(), "wb", closefd=False) as buffered:
-            yield buffered
-    else:
+    try:
+        number = output.fileno()
+    except io.UnsupportedOperation:
         yield output
+        return
+    output.flush()
+    with Unbuffered(number, "wb", closefd=False) as whole:
+        yield cast(BinaryIO, whole)
 
 
 def audit_format(path: str | None, *, adding: bool) -> Format:

@@ -4,14 +4,22 @@
     over_all    all documents are read and decided; then they are read again, written, and in an
                 index that lasts committed, a buffer after the other
 
-The output of a buffer is written before its commit, see `cli/commands/dedup.py`.
+The output of a buffer is written before its commit, see `cli/commands/dedup.py`. With an index
+that lasts, a thread writes it while the next buffer is searched for in what was committed before:
+
+    main thread   decide 1   search 2 .........  commit 1   what 1 kept, decide 2   search 3 ...
+    writing                  write 1, fsync                                         write 2, ...
+
+1. A buffer is committed once it is written, and nothing of the next is written before.
+2. If the next buffer has not been read yet, no commit waits for it.
+3. Whatever ends the run, a buffer that was written is committed first, unless it cannot be.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -23,13 +31,16 @@ import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import (
+    CHUNK_DOCUMENTS,
     Buffer,
     Chunk,
     SkippedReport,
+    Slot,
     batch_of,
     portions,
     read_ahead,
 )
+from simindex.cli.dedup.beside import Beside
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
 from simindex.cli.dedup.marks import (
@@ -41,8 +52,8 @@ from simindex.cli.dedup.marks import (
     marked_lines,
 )
 from simindex.cli.dedup.shared_ids import SharedIds
+from simindex.cli.dedup.winners import lost_to
 from simindex.inputs import ID_FIELDS, Document, Documents, Intake, one_by_one
-from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,
@@ -50,14 +61,16 @@ from simindex.pairs.deduplication import (
     Stored,
     any_neighbour,
     greedy,
+    nearer_among,
+    nearest_ahead,
     nearest_stored,
     whole,
 )
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
+from simindex.threads import thread_count
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32
     from simindex.cli.dedup.place import Place
     from simindex.cli.dedup.ranks import Keep
     from simindex.cli.dedup.verifying import Verifying
@@ -70,6 +83,15 @@ BUFFER_BYTES = 32 << 20
 
 WRITTEN_LINES = 512
 """Lines handed to the system at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A buffer, what some of its documents lost to, and the rows that it adds to the index."""
+
+    buffer: Buffer
+    lost: dict[int, Loss]
+    kept: simindex.Batch
 
 
 @dataclass(slots=True)
@@ -91,6 +113,10 @@ class Run:
     """Documents that the index had before, not counted as dropped."""
     apart: bool = False
     """Whether all rows of the index were kept by this run, none near another."""
+    beside: Beside = field(default_factory=Beside)
+    """Writes a buffer."""
+    unsettled: Decided | None = None
+    """The buffer that it writes, which is not committed."""
     without: SkippedReport = field(default_factory=SkippedReport)
     shared: SharedIds = field(default_factory=SharedIds)
 
@@ -108,16 +134,46 @@ class Run:
         if self.keep.is_by_rank:
             documents = self.keep.ranked(one_by_one(documents), prepared.intake)
 
+        slot: Slot[Buffer] = Slot()
+        fewer = max(1, thread_count(None, CHUNK_DOCUMENTS, worth=1) - 1)
+
         def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
-            batch = self.short.batch(chunk)
+            # A buffer that waits says that the main thread is behind: a processor is left to it.
+            batch = self.short.batch(chunk, threads=fewer if slot.waits else None)
             self.without.add(chunk, batch.skipped)
             progress.advance(len(chunk))
             return batch
 
-        with closing(read_ahead(_buffers(documents, most, batch_of_chunk))) as buffers:
-            for buffer in buffers:
-                self._finish(buffer)
+        ahead = read_ahead(_buffers(documents, most, batch_of_chunk), slot)
+        with closing(ahead) as buffers, closing(self.beside):
+            try:
+                while (buffer := self._next(buffers, slot)) is not None:
+                    self._finish(buffer)
+                self._settle()
+            except KeyboardInterrupt:
+                with suppress(Exception):  # of what follows from the interrupt
+                    if self.beside.leave():
+                        self._settle()
+                raise
+            except BaseException:
+                self._settle()
+                raise
         self.output.flush()
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a buffer is written while the next one is searched for.
+
+        That search does not see what this buffer adds, which is compared by itself. Rows that have
+        several nearest ones are searched for again. That takes an index of rows apart.
+        """
+        return self.apart and self.place.lasting
+
+    def _next(self, buffers: Iterator[Buffer], slot: Slot[Buffer]) -> Buffer | None:
+        """The next buffer, if there is one. While it is waited for, nothing else waits."""
+        if not slot.waits:
+            self._settle()
+        return next(buffers, None)
 
     def over_all(
         self, ranking: Ranking, kept: simindex.Index, most: int, progress: Progress
@@ -166,7 +222,8 @@ class Run:
                 }
                 self._write(buffer, lost)
                 rows = [row for row, place in enumerate(buffer.places) if place not in lost]
-                self._commit(buffer, buffer.batch().take(np.array(rows, np.int64)), lost)
+                kept = buffer.batch().take(np.array(rows, np.int64))
+                self._commit(Decided(buffer, lost, kept))
 
     def _finish(self, buffer: Buffer) -> None:
         batch = buffer.batch()
@@ -174,10 +231,7 @@ class Run:
         candidates = None if verifying is None else stored_candidates(
             self.place.index, batch, verifying.near, verifying.verifier.doubt
         )
-        if candidates is None:
-            stored = nearest_stored(self.place.index, batch, self.near, apart=self.apart)
-        else:
-            stored = candidates.nearest(len(batch))
+        stored = self._nearest(batch) if candidates is None else candidates.nearest(len(batch))
         known: set[int] = set()
         if self.place.lasting:
             batch, known = named_apart(self.place.index, buffer, batch, stored)
@@ -193,27 +247,60 @@ class Run:
                 lambda row: (documents[row].text,), partial(texts_of, verifying.texts),
             )
             losses, stored, exact = decided.losses, decided.stored, decided.exact
-        lost = _named(buffer, stored, losses, known, exact)
+        lost = lost_to(buffer, stored, losses, known, exact)
         if verifying is not None:
             for place in buffer.places:
                 if place not in lost:
                     document = buffer.documents[place]
                     verifying.texts.keep(document.key, document.text)
-        self._write(buffer, lost)
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
             rows = np.sort(distinct(whole(batch.rows, self.near.sketches(batch)))[0])
             rows = rows[stored.distance[rows] != 0]
         else:
             rows = np.flatnonzero((stored.distance == NOWHERE) & (losses.winner < 0))
-        self._commit(buffer, batch.take(rows), lost)
+        done = Decided(buffer, lost, batch.take(rows))
+        if self.overlaps:
+            self.unsettled = done
+            self.beside.begin(partial(self._write, buffer, lost))
+        else:
+            self._write(buffer, lost)
+            self._commit(done)
 
-    def _commit(self, buffer: Buffer, kept: simindex.Batch, lost: dict[int, Loss]) -> None:
-        if len(kept):
-            self.place.index.append(kept)
-        known = sum(loss.known for loss in lost.values())
-        self.documents += len(buffer.documents)
-        self.dropped += len(lost) - known
+    def _nearest(self, batch: simindex.Batch) -> Stored:
+        """What is nearest in the index, once the buffer before this one is committed."""
+        before, index = self.unsettled, self.place.index
+        if not self.overlaps:
+            return nearest_stored(index, batch, self.near, apart=self.apart)
+        stored, tied = nearest_ahead(index, batch, self.near)
+        if before is not None:
+            self._settle()
+            stored, tied = nearer_among(stored, tied, batch, before.kept, self.near)
+        rows = np.flatnonzero(tied)
+        if not len(rows):
+            return stored
+        again = nearest_stored(index, batch.take(rows), self.near, apart=True)
+        return stored.with_others(rows, again)
+
+    def _settle(self) -> None:
+        """Commits the buffer that is being written, once it is."""
+        decided = self.unsettled
+        if decided is None:
+            return
+        try:
+            self.beside.wait()
+        except Exception:
+            self.unsettled = None  # what was not written is not committed
+            raise
+        self.unsettled = None
+        self._commit(decided)
+
+    def _commit(self, decided: Decided) -> None:
+        if len(decided.kept):
+            self.place.index.append(decided.kept)
+        known = sum(loss.known for loss in decided.lost.values())
+        self.documents += len(decided.buffer.documents)
+        self.dropped += len(decided.lost) - known
         self.known += known
         with uninterrupted():
             self.place.index.commit()
@@ -304,31 +391,3 @@ def _buffers(
                 buffer = Buffer()
     if len(buffer.documents):
         yield buffer
-
-
-def _named(
-    buffer: Buffer, stored: Stored, losses: Losses, known: set[int], exact: F32 | None = None
-) -> dict[int, Loss]:
-    """What each dropped document lost to, the nearest of all, by its place in the buffer."""
-    lost: dict[int, Loss] = {}
-    documents, places = buffer.documents, buffer.places
-    distances = np.minimum(stored.distance, losses.distance)
-    rows = np.flatnonzero(distances != NOWHERE)
-    of_stored = (stored.distance == distances)[rows].tolist()
-    for row, distance, is_stored in zip(
-        rows.tolist(), distances[rows].tolist(), of_stored, strict=True
-    ):
-        place = places[row]
-        if row in known:
-            loss = Loss(documents.key(place), 0, known=True)
-        elif is_stored:
-            loss = Loss(key_text(stored.key(row)) or "", distance)
-        else:
-            winner = places[int(losses.winner[row])]
-            # Equal texts have equal fingerprints.
-            same = distance == 0 and documents[place].text == documents[winner].text
-            loss = Loss(documents.key(winner), distance, documents.where(winner), same)
-        if exact is not None:
-            loss = loss._replace(exact=float(exact[row]))
-        lost[place] = loss
-    return lost

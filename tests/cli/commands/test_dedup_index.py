@@ -9,6 +9,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 import simindex
 from simindex.cli.dedup import outputs
 from simindex.cli.dedup import run as dedup_run
+from simindex.cli.dedup.unbuffered import Unbuffered
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -356,6 +358,92 @@ def test_what_was_written_to_a_file_is_synced_before_each_commit(
     assert steps[:4] == ["synced 2", "commit", "synced 4", "commit"]
 
 
+def test_a_buffer_is_written_while_the_next_one_is_searched_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And committed before the next one is written."""
+    steps: list[str] = []
+    searched = [Event() for _ in range(4)]
+    write, commit, search = dedup_run.Run._write, simindex.Index.commit, dedup_run.nearest_ahead
+
+    def writing(self: Any, *given: Any) -> None:
+        # While buffer n is written, the search of buffer n + 1 begins; the last has none.
+        number = sum(step == "write" for step in steps) + 1
+        assert number == 4 or searched[number - 1].wait(30)
+        write(self, *given)
+        steps.append("write")
+
+    def committing(index: simindex.Index) -> None:
+        steps.append("commit")
+        commit(index)
+
+    def searching(*given: Any, **options: Any) -> Any:
+        searched[sum(event.is_set() for event in searched)].set()
+        return search(*given, **options)
+
+    monkeypatch.setattr(dedup_run.Slot, "waits", True)
+    monkeypatch.setattr(dedup_run.Run, "_write", writing)
+    monkeypatch.setattr(simindex.Index, "commit", committing)
+    monkeypatch.setattr(dedup_run, "nearest_ahead", searching)
+    given = "".join(record(number // 2, number % 2) for number in range(16))
+    run("dedup", "--index", "i.sim", "--buffer", 4, *AT_ONCE, input=given)
+    assert steps[:8] == ["write", "commit"] * 4
+    assert len(stored_keys("i.sim")) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["first", "none"])
+def test_what_waits_changes_neither_output_nor_audit_nor_rows(
+    run: Run, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """Copies and edits follow in the same buffer, in the next, and later ones."""
+    rng = np.random.default_rng(5)
+    texts: list[str] = []
+    for number in range(600):
+        words = [f"{number}w{place}" for place in range(60)]
+        if number % 3:
+            words = texts[int(rng.integers(max(0, number - 40), number))].split()
+            words[int(rng.integers(60))] = f"edit{number}"
+        texts.append(" ".join(words))
+    Path("a.jsonl").write_text("".join(line(number, one) for number, one in enumerate(texts)))
+    found = []
+    for waits in (False, True):
+        monkeypatch.setattr(dedup_run.Slot, "waits", waits)
+        name = f"{waits}.sim"
+        again = [
+            run("dedup", "a.jsonl", "--index", name, "--buffer", 16, "--mark", "--keep", policy,
+                "--audit", f"{waits}.jsonl").stdout for _ in range(2)
+        ]
+        found.append((again, Path(f"{waits}.jsonl").read_bytes(), stored_keys(name)))
+    assert found[0] == found[1]
+    marked = found[0][0][0]
+    assert 100 < marked.count('"distance"') < 450 or policy == "none"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_whose_output_nobody_reads(
+    spawn: Spawn, tmp_path: Path, how: signal.Signals
+) -> None:
+    """The thread that writes waits for the reader; the run ends without it, and Python too."""
+    (tmp_path / "a.jsonl").write_text("".join(record(number) for number in range(8000)))
+    process = spawn("dedup", "a.jsonl", "--index", "i.sim", "--buffer", 3000, "-q")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stdout.readline()
+    process.send_signal(how)
+    assert process.wait(timeout=30) == (130 if how == signal.SIGINT else 143)
+    complaint = process.stderr.read()
+    process.stdout.close()
+    process.stderr.close()
+    assert complaint.startswith(b"simindex: interrupted: ")
+    assert b"Fatal" not in complaint
+    kept = stored_keys(tmp_path / "i.sim") if (tmp_path / "i.sim").exists() else []
+    assert kept == []
+
+
 def test_wide_fingerprints_go_through_an_index(run: Run) -> None:
     given = "".join(record(number // 2, number % 2) for number in range(40))
     result = run("dedup", "--index", "i.sim", "--bits", 256, "--buffer", 7, input=given)
@@ -431,14 +519,14 @@ def test_an_audit_is_not_written_over_something_else(run: Run, audit: str) -> No
     assert {path: path.read_bytes() for path in before} == before
 
 
-def test_output_is_buffered_where_python_does_not_buffer_it(
+def test_no_write_is_cut_where_python_does_not_buffer_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With python -u a write to a disk that fills writes a part, and says so by a number only."""
     with io.FileIO(tmp_path / "out", "w") as raw:
         monkeypatch.setattr(outputs.sys, "stdout", SimpleNamespace(buffer=raw))
         with outputs.whole_writes() as output:
-            assert isinstance(output, io.BufferedWriter)
+            assert isinstance(output, Unbuffered)
             output.write(b"whole")
         assert not raw.closed
     assert (tmp_path / "out").read_bytes() == b"whole"
