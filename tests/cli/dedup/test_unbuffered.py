@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from threading import Thread
 
 import numpy as np
@@ -41,3 +42,20 @@ def test_a_pipe_that_may_not_wait_says_so() -> None:
     os.close(reading)
     assert len(taken) < len(given)
     assert given.startswith(taken)
+
+
+def test_a_file_is_closed_while_a_thread_waits_within_a_write() -> None:
+    """With a buffer, `close` would wait for its lock."""
+    reading, writing = os.pipe()
+    file = Unbuffered(writing, "wb")
+
+    def write() -> None:
+        with suppress(OSError, ValueError):
+            file.write(bytes(1 << 20))
+
+    thread = Thread(target=write)
+    thread.start()
+    os.read(reading, 1)
+    file.close()
+    os.close(reading)
+    thread.join()
