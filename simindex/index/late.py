@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 
@@ -10,15 +11,17 @@ class Late:
     """Has the attributes of what `make` gives, which is called when one is first asked for.
 
     It does not put that into its own place: it would have to know its owner for that, and an owner
-    that it knows does not go once nobody else refers to it.
+    that it knows does not go once nobody else refers to it. Threads that ask at once get the same.
     """
 
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_lock", "_made", "_make")
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        self._make, self._made = make, None
+        self._make, self._made, self._lock = make, None, RLock()
 
     def __getattr__(self, name: str) -> Any:
         if self._made is None:
-            self._made = self._make()
+            with self._lock:
+                if self._made is None:
+                    self._made = self._make()
         return getattr(self._made, name)

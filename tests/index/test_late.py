@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -20,6 +22,28 @@ def test_it_is_made_once_when_it_is_first_asked_for() -> None:
     late = Late(make)
     assert made == []
     assert late.upper() == "TEXT" and late.title() == "Text"
+    assert made == ["made"]
+
+
+def test_threads_that_ask_at_once_get_the_same() -> None:
+    made: list[str] = []
+
+    def make() -> str:
+        time.sleep(0.02)
+        made.append("made")
+        return "text"
+
+    late, begin = Late(make), threading.Barrier(4)
+
+    def ask() -> None:
+        begin.wait()
+        assert late.upper() == "TEXT"
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert made == ["made"]
 
 
