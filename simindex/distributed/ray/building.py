@@ -295,8 +295,7 @@ class _Tasks:
             # An item by reference: what is sent by value is kept until its block is gone.
             known, batch = self._call_two.remote(put, ray.put(item))
             waiting.append((item, batch))
-            # Ray 2.60 has ended this process when such tasks were cancelled while they failed.
-            return Sent(known, "a task of an input", lambda: None, cancelled=False)
+            return Sent(known, "a task of an input", lambda: None)
 
         for block, told in in_order(send, ((item,) for item in items), self._most):
             item, batch = waiting.popleft()

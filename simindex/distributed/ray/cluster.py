@@ -1,10 +1,18 @@
-"""The door to Ray: joining a cluster, sending tasks in bounded numbers, and its errors as ours."""
+"""The door to Ray: joining a cluster, sending tasks in bounded numbers, and its errors as ours.
+
+Invariant: no task is cancelled. One that ends, or fails, while `ray.cancel` is on its way is taken
+out of the list of pending tasks twice, and Ray then aborts the process that has sent it ("Check
+failed: it != submissible_tasks_.end()" in task_manager.cc; pull request 54798 and issue 54846 of
+Ray; 2.60 still does it). Nobody can know from outside that a task is not about to end. So those
+that were sent run to their end: few, since `in_order` sends few ahead.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,6 +23,10 @@ from simindex.errors import ClusterFailed, SimindexError
 
 WAIT_S = 60.0
 """How long a cluster may take to start what it has room for."""
+
+LEFT_S = 5.0
+"""How long an error waits, at most, for the tasks that were sent with the one that failed: then
+nothing of a call that raised still writes, unless its tasks are long."""
 
 Told = Callable[[int, int], None]
 """Is told how many tasks of how many are done."""
@@ -29,8 +41,6 @@ class Sent(NamedTuple):
     """It in a message."""
     ended: Callable[[], None]
     """Is called once its result was taken, or nobody wants it any more."""
-    cancelled: bool = True
-    """Whether it is cancelled if nobody wants it any more, or is left to end."""
 
 
 def join(address: str | None = None) -> None:
@@ -103,7 +113,8 @@ def in_order(
 ) -> Iterator[Any]:
     """The results of tasks in their order, of which at most so many are sent and not yet taken.
 
-    Tasks are taken from an iterator as they are sent; `told` is for tasks of a known number.
+    Tasks are taken from an iterator as they are sent; `told` is for tasks of a known number. After
+    an error no task is sent any more, and those that were sent are left to end.
     """
     left = iter(tasks)
     total = len(tasks) if isinstance(tasks, Sized) else None
@@ -114,8 +125,12 @@ def in_order(
             waiting.extend(send(*task) for task in islice(left, most - len(waiting)))
             if not waiting:
                 return
-            with failures(waiting[0].what):
-                result = ray.get(waiting[0].reference)
+            try:
+                with failures(waiting[0].what):
+                    result = ray.get(waiting[0].reference)
+            except Exception:  # a KeyboardInterrupt does not wait
+                _settle(waiting)
+                raise
             waiting.popleft().ended()
             done += 1
             if told is not None and total is not None:
@@ -123,9 +138,15 @@ def in_order(
             yield result
     finally:
         for sent in waiting:  # after an error, or if nobody wants the rest
-            if sent.cancelled:
-                ray.cancel(sent.reference)
             sent.ended()
+
+
+def _settle(sent: Iterable[Sent]) -> None:
+    """Waits a little until tasks have ended, and takes their errors, which Ray prints otherwise."""
+    until = time.monotonic() + LEFT_S
+    for one in sent:
+        with suppress(Exception):
+            ray.get(one.reference, timeout=max(0.0, until - time.monotonic()))
 
 
 @contextmanager

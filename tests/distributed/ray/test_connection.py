@@ -38,6 +38,7 @@ from simindex.errors import (
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
 
 from simindex.distributed import ray as on_ray  # noqa: E402
+from simindex.distributed.ray.building import _Tasks  # noqa: E402
 
 H = 3
 
@@ -345,3 +346,36 @@ def test_a_task_that_raises_raises_the_same_error_here(shards: Any) -> None:
     with pytest.raises(InvalidOption, match="threads=0") as raised:
         shards.query(families(1, 3), h=H, threads=0)
     assert raised.value.remedy is not None
+
+
+def test_nothing_that_was_sent_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray 2.60 aborts this process if a task is cancelled while it fails. An error comes once the
+    others have ended, so nothing of the call writes any more; Ctrl-C does not wait for them."""
+    def cancel(*_: object) -> None:
+        raise AssertionError("a task was cancelled")
+
+    def after(path: Path, seconds: float) -> None:  # in here, so that it pickles by value
+        if not seconds:
+            raise InvalidOption("fails at once")
+        time.sleep(seconds)
+        path.touch()
+
+    monkeypatch.setattr(ray, "cancel", cancel)
+    paths = [tmp_path / name for name in "abc"]
+    tasks = _Tasks(0.5, 60, None)
+    with pytest.raises(InvalidOption, match="fails at once"):
+        list(tasks.run(after, paths, [0, 0.5, 0.5]))
+    assert sorted(tmp_path.iterdir()) == paths[1:]
+    same = simindex.Batch(families(1, 8), ids=[0] * 8)
+    with pytest.raises(InvalidOption, match="the id 0 comes twice"):
+        on_ray.build(tmp_path / "s", same, 4, cpus=0.1)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        list(_Tasks(0.5, 60, stop).run(after, paths[:2], [0.01, 2.5]))
+    assert time.monotonic() - started < 2
