@@ -24,7 +24,7 @@ from simindex.errors import ClusterFailed, SimindexError
 WAIT_S = 60.0
 """How long a cluster may take to start what it has room for."""
 
-LEFT_S = 5.0
+LEFT_S = 2.0
 """How long an error waits, at most, for the tasks that were sent with the one that failed: then
 nothing of a call that raised still writes, unless its tasks are long."""
 
