@@ -19,10 +19,14 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
+from simindex.checks import is_seconds, require
 from simindex.errors import ClusterFailed, SimindexError
 
 WAIT_S = 60.0
 """How long a cluster may take to start what it has room for."""
+
+ENDLESS_S = 1e9
+"""A longer time is none that Ray can count."""
 
 LEFT_S = 2.0
 """How long an error waits, at most, for the tasks that were sent with the one that failed: then
@@ -85,23 +89,41 @@ def require_room(count: int, cpus: float, what: str) -> None:
 
 def too_little(count: int, cpus: float, what: str) -> ClusterFailed:
     """The error of a cluster that has no room for so much."""
-    free = float(ray.available_resources().get("CPU", 0.0))
+    now = free()
     return ClusterFailed(
         f"{count:,} {what} take {count * cpus:g} processors, and the cluster has "
-        f"{_processors():g}, of which {free:g} are free",
+        f"{_processors():g}, of which {now:g} are free",
         remedy="give a smaller cpus=, close other connections, or add machines",
-        found=free, expected=count * cpus,
+        found=now, expected=count * cpus,
     )
+
+
+def free() -> float:
+    """Processors that nobody has taken."""
+    return float(ray.available_resources().get("CPU", 0.0))
 
 
 def _processors() -> float:
     return float(ray.cluster_resources().get("CPU", 0.0))
 
 
+def require_seconds(wait_s: float) -> float:
+    """The time to wait, which may be endless; raises InvalidOption unless it is one."""
+    require(is_seconds(wait_s), "wait_s", wait_s, "seconds, 0 or more")
+    return wait_s
+
+
+def require_cpus(cpus: float, most: int, what: str) -> float:
+    """The processors of a task or an actor; raises InvalidOption unless they are from 0 to `most`.
+    """
+    require(is_seconds(cpus) and cpus <= most, "cpus", cpus, f"{what}, from 0 to {most}")
+    return float(cpus)
+
+
 def are_there(references: list[Any], wait_s: float) -> bool:
     """Whether all of these are there after so many seconds; their errors are raised."""
     try:
-        ray.get(references, timeout=wait_s)
+        ray.get(references, timeout=wait_s if wait_s < ENDLESS_S else None)
     except GetTimeoutError:
         return False
     return True

@@ -27,6 +27,7 @@ from sharded import (
 import simindex
 from simindex.distributed import Shards, read_map
 from simindex.errors import (
+    ClosedIndex,
     ClusterFailed,
     CorruptFile,
     IndexNotFound,
@@ -302,9 +303,51 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
     Shards.build(tmp_path / "s", simindex.Batch(families(1, 60)), 3)
     for name, value in [
         ("replicas", 0), ("cpus", 2), ("cpus", -1), ("in_flight", 0), ("wait_s", -1), ("cpus", "x"),
+        ("cpus", True), ("cpus", float("nan")), ("wait_s", float("nan")),
     ]:
         with pytest.raises(InvalidOption, match=name):
             on_ray.connect(tmp_path / "s", **{name: value})
+    for name, value in [("cpus", True), ("wait_s", -1), ("wait_s", "x")]:
+        with pytest.raises(InvalidOption, match=name):
+            on_ray.build(tmp_path / "t", families(1, 6), 2, **{name: value})
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_wait_may_be_endless_and_rows_come_without_a_batch(tmp_path: Path) -> None:
+    rows = families(1, 60)
+    on_ray.build(tmp_path / "s", rows, 2, wait_s=float("inf"))
+    assert len(on_ray.query(tmp_path / "s", rows, h=0, wait_s=float("inf"))) >= 60
+    with pytest.raises(InvalidBatch):
+        on_ray.build(tmp_path / "t", "text", 2)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_closed_connection_starts_nothing_again(tmp_path: Path) -> None:
+    Shards.build(tmp_path / "s", families(1, 60), 2)
+    shards = on_ray.connect(tmp_path / "s")
+    shards.close()
+    shards.close()
+    with pytest.raises(ClosedIndex, match="connection to the shards is closed"):
+        shards.query(families(1, 3), h=H)
+    assert shards._holders._actors == {}
+
+
+def test_a_shard_is_split_where_no_actor_has_room(tmp_path: Path) -> None:
+    """The actors of other shards open it, until there are processors for one of its own."""
+    rows = families(1, 60)
+    Shards.build(tmp_path / "s", rows, 2)
+    expected = answer(Shards(tmp_path / "s").query(rows, h=H))
+    with on_ray.connect(tmp_path / "s", cpus=0.75) as shards:
+        with on_ray.connect(tmp_path / "s") as other:
+            assert len(shards.split(0)) == 3
+            for asked in (shards, other):
+                assert answer(asked.query(rows, h=H)) == expected
+                assert len(asked._holders._actors) == 2
+        deadline = time.monotonic() + 20
+        while len(shards._holders._actors) == 2 and time.monotonic() < deadline:
+            shards._holders._cpus = 0.25
+            assert answer(shards.query(rows, h=H)) == expected
+        assert len(shards._holders._actors) == 3
 
 
 def test_damage_is_named_before_any_work(tmp_path: Path) -> None:
