@@ -313,23 +313,18 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
     assert not (tmp_path / "t").exists()
 
 
-def test_a_wait_may_be_endless_and_rows_come_without_a_batch(tmp_path: Path) -> None:
-    rows = families(1, 60)
+def test_a_wait_may_be_endless_and_a_closed_connection_starts_nothing(tmp_path: Path) -> None:
+    rows = families(1, 60)  # as a Batch has them
     on_ray.build(tmp_path / "s", rows, 2, wait_s=float("inf"))
-    assert len(on_ray.query(tmp_path / "s", rows, h=0, wait_s=float("inf"))) >= 60
+    with on_ray.connect(tmp_path / "s", wait_s=float("inf")) as shards:
+        assert len(shards.query(rows, h=0)) >= 60
+    shards.close()
+    with pytest.raises(ClosedIndex, match="connection to the shards is closed"):
+        shards.query(rows, h=H)
+    assert shards._holders._actors == {}
     with pytest.raises(InvalidBatch):
         on_ray.build(tmp_path / "t", "text", 2)
     assert not (tmp_path / "t").exists()
-
-
-def test_a_closed_connection_starts_nothing_again(tmp_path: Path) -> None:
-    Shards.build(tmp_path / "s", families(1, 60), 2)
-    shards = on_ray.connect(tmp_path / "s")
-    shards.close()
-    shards.close()
-    with pytest.raises(ClosedIndex, match="connection to the shards is closed"):
-        shards.query(families(1, 3), h=H)
-    assert shards._holders._actors == {}
 
 
 def test_a_shard_is_split_where_no_actor_has_room(tmp_path: Path) -> None:
@@ -338,15 +333,11 @@ def test_a_shard_is_split_where_no_actor_has_room(tmp_path: Path) -> None:
     Shards.build(tmp_path / "s", rows, 2)
     expected = answer(Shards(tmp_path / "s").query(rows, h=H))
     with on_ray.connect(tmp_path / "s", cpus=0.75) as shards:
-        with on_ray.connect(tmp_path / "s") as other:
-            assert len(shards.split(0)) == 3
-            for asked in (shards, other):
-                assert answer(asked.query(rows, h=H)) == expected
-                assert len(asked._holders._actors) == 2
-        deadline = time.monotonic() + 20
-        while len(shards._holders._actors) == 2 and time.monotonic() < deadline:
-            shards._holders._cpus = 0.25
-            assert answer(shards.query(rows, h=H)) == expected
+        assert len(shards.split(0)) == 3
+        assert answer(shards.query(rows, h=H)) == expected
+        assert len(shards._holders._actors) == 2
+        shards._holders._cpus = 0.25  # as if others had ended
+        assert answer(shards.query(rows, h=H)) == expected
         assert len(shards._holders._actors) == 3
 
 
@@ -406,6 +397,7 @@ def test_nothing_that_was_sent_is_cancelled(
         path.touch()
 
     monkeypatch.setattr(ray, "cancel", cancel)
+    monkeypatch.setattr("simindex.distributed.ray.cluster.LEFT_S", 60)
     paths = [tmp_path / name for name in "abc"]
     tasks = _Tasks(0.5, 60, None)
     with pytest.raises(InvalidOption, match="fails at once"):
@@ -413,12 +405,14 @@ def test_nothing_that_was_sent_is_cancelled(
     assert sorted(tmp_path.iterdir()) == paths[1:]
     same = simindex.Batch(families(1, 8), ids=[0] * 8)
     with pytest.raises(InvalidOption, match="the id 0 comes twice"):
-        on_ray.build(tmp_path / "s", same, 4, cpus=0.1)
+        on_ray.build(tmp_path / "s", same, 4)
+
+    stopped: list[float] = []
 
     def stop(*_: object) -> None:
+        stopped.append(time.monotonic())
         raise KeyboardInterrupt
 
-    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         list(_Tasks(0.5, 60, stop).run(after, paths[:2], [0.01, 2.5]))
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - stopped[0] < 2
