@@ -9,7 +9,7 @@ import click
 
 from simindex.cli.choices import Option, collected
 from simindex.cli.console import duration
-from simindex.cli.numbers import Count, Size
+from simindex.cli.numbers import Count, Price, Size
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -48,12 +48,16 @@ class FleetOptions:
             if given:
                 raise click.UsageError(f"--{given[0]} needs --machines N")
             return None
+        if memory == 0:
+            raise click.UsageError(
+                "--memory 0 is no memory of a machine: give a size like 64G, or leave it out"
+            )
         known: dict[str, Any] = {
             "cores": self.cores, "disk_bytes_s": self.disk, "network_bytes_s": self.network,
             "replicas": self.replicas, "shards": self.shards, "price_h": self.price,
         }
         found = {name: value for name, value in known.items() if value is not None}
-        return Fleet(self.machines, memory_bytes=memory or NO_LIMIT, **found)
+        return Fleet(self.machines, memory_bytes=NO_LIMIT if memory is None else memory, **found)
 
 
 fleet_options: Option = collected(
@@ -78,7 +82,7 @@ fleet_options: Option = collected(
         "--text", type=Size(),
         help="Bytes of all texts, such as 8TB. By default the rows are fingerprints already.",
     ),
-    click.option("--price", type=click.FloatRange(0), help="Of a machine for an hour."),
+    click.option("--price", type=Price(), help="Of a machine for an hour."),
 )
 """What a command gets as `machines`."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -102,6 +104,23 @@ class Share(_Number):
             raise click.BadParameter(
                 f"{value[:40]!r} is not a number from 0 to 1: give one like 0.95", ctx, param
             ) from None
+
+
+class Price(_Number):
+    """What something costs, in any currency."""
+
+    name = "price"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number; a wrong call where there is none, or an endless one."""
+        with suppress(ValueError):
+            if 0 <= float(value) < inf:
+                return float(value)
+        raise click.BadParameter(
+            f"{value[:40]!r} is not a price of 0 or more: give one like 2.5", ctx, param
+        )
 
 
 class Id(_Whole):

@@ -13,21 +13,27 @@ from simindex.errors import InvalidBatch
 from simindex.records.batch import Batch
 
 
-def require_free(ids: U64, known: Iterable[Bools], now: ShardMap) -> None:
-    """Raises InvalidBatch if an id of a batch comes twice, or a shard has it."""
+def require_free(ids: U64, batch: Batch, known: Iterable[Bools], now: ShardMap) -> None:
+    """Raises InvalidBatch if an id or key of a batch comes twice, or a shard has it.
+
+    `ids` are those of its rows.
+    """
+    def said(row: int) -> str:
+        return f"id {ids[row]}" if batch.keys is None else f"key {batch.keys[row]!r}"
+
     order = np.argsort(ids, kind="stable")
     again = np.flatnonzero(ids[order][1:] == ids[order][:-1])
     remedy = "an id names one row of all shards: leave out rows that are there already"
     if len(again):
         row = int(order[again[0] + 1])
         raise InvalidBatch(
-            f"the id {ids[row]} of row {row} comes twice in the batch", remedy=remedy, row=row
+            f"the {said(row)} of row {row} comes twice in the batch", remedy=remedy, row=row
         )
     for shard, there in zip(now.shards, known, strict=True):
         if there.any():
             row = int(np.argmax(there))
             raise InvalidBatch(
-                f"{shard.said} has the id {ids[row]} of row {row} already", remedy=remedy, row=row,
+                f"{shard.said} has the {said(row)} of row {row} already", remedy=remedy, row=row,
                 shard=shard.number,
             )
 

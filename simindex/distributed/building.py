@@ -8,7 +8,7 @@
 
 Invariants
 1. A shard gets its name when all of it is durable and was read back. Who is second with the same
-   rows finds it there, verifies it, and throws its own away.
+   rows finds it there, verifies it and its options, and throws its own away.
 2. Nothing that is published is changed. An error leaves behind at most a folder of the second form,
    which the next run of the same shard removes.
 """
@@ -16,13 +16,14 @@ Invariants
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -129,7 +130,8 @@ def build_of(
                 index.append(batch)
 
     known = _Known(
-        _name(number, _digest(batches, options)), number, region, Facts.of(options, options.recipe)
+        _name(number, _digest(batches, options)), number, region,
+        Facts.of(options, options.recipe), options,
     )
     return _published(Path(root), known, write, work)
 
@@ -164,7 +166,10 @@ def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
             with open_index(path, "w") as larger:
                 larger.append(batch)
 
-        known = _Known(_name(shard.number, total), shard.number, shard.region, shard.facts)
+        options = replace(index.options, recipe=index.recipe)
+        known = _Known(
+            _name(shard.number, total), shard.number, shard.region, shard.facts, options
+        )
         return _published(Path(root), known, write, None)
 
 
@@ -256,6 +261,7 @@ class _Known(NamedTuple):
     number: int
     region: str
     facts: Facts
+    options: IndexOptions
 
 
 def _published(
@@ -270,8 +276,9 @@ def _published(
                 with suppress(FileExistsError):  # another task was faster
                     durable.make_directory(folder)
         clear_up(path)
-        if path.exists():
-            return _as_published(path, known)
+        found = _as_published(path, known)
+        if found is not None:
+            return found
         if work is None:
             return _given_its_name(path, known, write)
         with _beside(Path(work) / known.name) as built:
@@ -288,17 +295,27 @@ def _given_its_name(path: Path, known: _Known, write: Callable[[Path], None]) ->
                 f"the rows of shard {known.number} changed while it was built",
                 remedy="give the same batches each time they are read", shard=known.number,
             )
-        try:
-            durable.move(new, path)
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            return _as_published(path, known)  # another task was faster
-    return replace(made, path=str(path))
+        while True:
+            try:
+                durable.move(new, path)
+                return replace(made, path=str(path))
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            found = _as_published(path, known)  # another task was faster
+            if found is not None:
+                return found
 
 
-def _as_published(path: Path, known: _Known) -> Shard:
-    """What is known of a shard that is there already, once all of it was verified."""
+def _as_published(path: Path, known: _Known) -> Shard | None:
+    """What is known of a shard that is there already, once all of it was verified; None if none is.
+
+    From here on it counts as published now, since `sweep` removes what no map has named for long.
+    """
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return None
     try:
         found = describe(path, known.number, known.region)
         wrong = [one.what for one in verify_shard(found)]
@@ -306,14 +323,44 @@ def _as_published(path: Path, known: _Known) -> Shard:
             wrong.append("it has other rows than its name says")
         if found.facts != known.facts:
             wrong.append("it has another recipe, or other options")
+        differences = _differences(path, known.options)
     except (CorruptFile, IndexNotFound, InvalidOption) as error:
-        wrong = [error.what]
+        if not path.exists():
+            return None  # `sweep` removed it meanwhile
+        wrong, differences = [error.what], {}
+    remedy = "move it away, and build the shard again"
+    if differences and not wrong:
+        option, (has, asked) = next(iter(differences.items()))
+        wrong.append(f"it has {option}={has!r}, not {asked!r}")
+        remedy = f"give the {option} that it has, or {remedy}"
     if wrong:
         raise IndexExists(
             f"shard {known.number} cannot be published as {path}, which is there: {wrong[0]}",
-            remedy="move it away, and build the shard again", path=str(path), shard=known.number,
+            remedy=remedy, path=str(path), shard=known.number,
+            **({"option": next(iter(differences))} if differences else {}),
         )
     return found
+
+
+def _differences(path: Path, asked: IndexOptions) -> dict[str, tuple[Any, Any]]:
+    """How an index differs from one of these options, as name -> (its own, that of the options).
+
+    What a caller did not choose counts, too: a shard that was left by a build with other structures
+    is none of a build with the usual ones.
+    """
+    with open_index(path, "r", refresh=False) as index:
+        differences: dict[str, tuple[Any, Any]] = {}
+        if asked.recipe is not None and index.h != asked.recipe.h:
+            differences["h"] = index.h, asked.recipe.h
+        mine, theirs = index.options.to_dict(), asked.to_dict()
+    mine["times"], theirs["times"] = index.options.times, asked.times
+    for name in ("keys", "key_secret", "sketch_bits"):  # of the facts
+        mine.pop(name, None)
+        theirs.pop(name, None)
+    differences.update(
+        (name, (mine[name], theirs[name])) for name in theirs if mine[name] != theirs[name]
+    )
+    return differences
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A new collection of shards: what is so before the first map is written.
 
     require_new       the folder is not a collection yet
+    listed            the rows, as batches
     options_for       options of all shards, of what the rows tell
     parts_of          the rows of each shard
     write_first_map   no id is in two shards: then the collection is there
@@ -9,15 +10,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence, ValuesView
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from simindex.checks import is_whole
 from simindex.distributed import shardmap, verifying
 from simindex.distributed.building import require_parent
 from simindex.distributed.plan import ShardPlan
-from simindex.distributed.shard import Shard, opened
+from simindex.distributed.shard import Shard, opened, said_name
 from simindex.distributed.shardmap import of_shards, write_map
 from simindex.errors import IndexExists, InvalidOption
 from simindex.options import IndexOptions
@@ -38,6 +40,19 @@ def require_new(root: str | os.PathLike[str]) -> Path:
             remedy="name another folder, or append to it", path=str(root),
         )
     return root
+
+
+def listed(given: Any) -> list[Batch]:
+    """Rows of a new collection as batches: of a Batch or fingerprints, or several of them.
+
+    Raises InvalidBatch if they are neither.
+    """
+    if isinstance(given, Batch) or not isinstance(given, Sequence | Iterator | ValuesView):
+        return [given if isinstance(given, Batch) else Batch(given)]
+    several = list(given)
+    if several and all(map(is_whole, several)):
+        return [Batch(several)]
+    return [one if isinstance(one, Batch) else Batch(one) for one in several]
 
 
 def options_for(batches: list[Batch], options: IndexOptions | None) -> IndexOptions:
@@ -79,8 +94,10 @@ def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:
     shared = run(verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs])
     for (one, other), ids in zip(pairs, shared, strict=True):
         if len(ids):
+            with opened(one) as index:
+                name = said_name(index, int(ids[0]))
             raise InvalidOption(
-                f"{one.said} and {other.said} both have the id {ids[0]}",
+                f"{one.said} and {other.said} both have the {name}",
                 remedy="an id names one row of all shards: give each row an id or key of its own",
                 found=int(ids[0]), shard=one.number,
             )

@@ -165,6 +165,16 @@ def named_rows(index: Index, chunk_rows: int = CHUNK_ROWS) -> Iterator[tuple[U64
         yield ids_of(batch, index.options.key_secret), batch
 
 
+def said_name(index: Index, id: int) -> str:
+    """What a message calls a row of a shard by: its key, or its id. Reads rows up to it."""
+    if index.options.keyed:
+        for ids, batch in named_rows(index):
+            rows = np.flatnonzero(ids == np.uint64(id))
+            if len(rows) and batch.keys is not None:
+                return f"key {batch.keys[int(rows[0])]!r}"
+    return f"id {id}"
+
+
 def contents(index: Index, region: str) -> Contents:
     """Reads all rows. Takes 8 bytes of memory a row, to see ids that come twice."""
     held = np.empty(len(index), np.uint64)
@@ -188,14 +198,15 @@ def contents(index: Index, region: str) -> Contents:
 def describe(path: Path, number: int, region: str) -> Shard:
     """What is known of an index that becomes a shard. Reads all of it.
 
-    Raises InvalidOption if an id comes twice, or a row is not in the region.
+    Raises InvalidOption if an id or key comes twice, or a row is not in the region.
     """
     with open_index(path, "r", refresh=False) as index:
         found = contents(index, region)
         facts, generation = Facts.of(index.options, index.recipe), index.generation
-    if found.again is not None:
+        again = None if found.again is None else said_name(index, found.again)
+    if again is not None:
         raise InvalidOption(
-            f"the id {found.again} comes twice in shard {number}",
+            f"the {again} comes twice in shard {number}",
             remedy="an id names one row of all shards: give each row an id or key of its own",
             shard=number, found=found.again,
         )

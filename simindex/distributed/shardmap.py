@@ -15,6 +15,8 @@ another name, and its directory stays until `sweep`.
 
 Invariants
 1. A map names only shards that are published, alike, each once, and each with rows of its own ids.
+   Who replaces a map and who removes shards have the same lock, and the former looks at all shards
+   just before, so what was removed between its publishing and its map is in no map.
 2. Who replaces a map has read the one it replaces; else nothing is changed.
 """
 
@@ -170,6 +172,8 @@ def write_map(new: ShardMap) -> None:
     ------
     IndexLocked
         If another process replaces it now, or has done so since this one's was read.
+    IndexNotFound
+        If a shard is not there any more. The old map stays.
     """
     root = Path(new.root)
     data = _encoded(new)
@@ -183,6 +187,7 @@ def write_map(new: ShardMap) -> None:
                 remedy="read the map again and repeat the change", path=str(root / MAP),
                 found=found, expected=new.generation - 1,
             )
+        _require_there(new)
         with durable.NewFile(root) as file:
             file.write(data, 0)
 
@@ -201,11 +206,25 @@ def write_map(new: ShardMap) -> None:
                     os.utime(shard.path)
 
 
+def _require_there(new: ShardMap) -> None:
+    for shard in new.shards:
+        if not Path(shard.path).is_dir():
+            raise IndexNotFound(
+                f"{shard.said} was removed before a shard map named it; the map stays as it was",
+                remedy="repeat the call, and give `sweep` more seconds than it takes",
+                path=shard.path, shard=shard.number,
+            )
+
+
 def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
     """Removes shards that the map does not name; returns their names.
 
     Those younger than `older_than_s` are kept, since a task may have published them for the next
     map, or a query may be about to open them. What killed tasks have left goes, too.
+
+    0 seconds are safe, and slow others down: a change that runs meanwhile raises IndexNotFound and
+    leaves the map as it was, and a query begins again, a few times. A shard that is published
+    longer before the map names it than `older_than_s` ends its change in the same way.
     """
     require(is_seconds(older_than_s), "older_than_s", older_than_s, "seconds, 0 or more")
     folder = Path(root) / FOLDER

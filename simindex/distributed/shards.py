@@ -48,6 +48,7 @@ from simindex.distributed.building import (
 )
 from simindex.distributed.creation import (
     Run,
+    listed,
     options_for,
     parts_of,
     require_new,
@@ -128,7 +129,7 @@ class Shards:
     def build(
         cls,
         root: str | os.PathLike[str],
-        batches: Batch | Sequence[Batch],
+        batches: Batch | Sequence[Batch] | Any,
         shards: int,
         *,
         by: By = "rows",
@@ -140,7 +141,7 @@ class Shards:
 
         Parameters
         ----------
-        batches : Batch, or list of Batch
+        batches : Batch or fingerprints, or a list of them
             All rows, with unique ids, unique keys, or no names: then they are numbered from 0 on.
         shards, by, options
             As of `plan_shards`. The recipe is that of the batches.
@@ -155,14 +156,14 @@ class Shards:
             If two rows have one id, or the rows do not fit the options.
         """
         root = require_new(root)
-        listed = [batches] if isinstance(batches, Batch) else list(batches)
-        options = options_for(listed, options)
-        rows: int | U64 = sum(map(len, listed))
-        if by != "rows" and listed:
-            rows = np.concatenate([batch.rows for batch in listed])
+        given = listed(batches)
+        options = options_for(given, options)
+        rows: int | U64 = sum(map(len, given))
+        if by != "rows" and given:
+            rows = np.concatenate([batch.rows for batch in given])
         plan = plan_shards(rows, shards, by=by, options=options)
         numbers = range(len(plan))
-        parts = [parts_of(plan, number, listed) for number in numbers]
+        parts = [parts_of(plan, number, given) for number in numbers]
         build = partial(build_shard, plan, root=root, work=None if work is None else Path(work))
         write_first_map(root, tuple(run(build, numbers, parts)), run)
         return cls(root, run=run)
@@ -417,7 +418,7 @@ class Shards:
         batch = plan.named(batch, now.next_id)
         ids = ids_of(batch, options.key_secret)
         known = partial(verifying.known_names, ids=ids, batch=batch)
-        require_free(ids, self._run(known, now.shards), now)
+        require_free(ids, batch, self._run(known, now.shards), now)
         return batch
 
     def _append(self, now: ShardMap, batch: Batch) -> U64:

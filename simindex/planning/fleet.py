@@ -32,6 +32,9 @@ from simindex.values import dataclass
 
 MOST_MACHINES = MOST_SHARDS = 10_000
 
+MOST_PRICE_H = 1e12
+"""Costs stay numbers that JSON has."""
+
 MATCH_BYTES = 8 + 8 + 2
 """The columns of `Matches`: query, id, distance."""
 
@@ -103,7 +106,9 @@ class Fleet:
         for name in ("network_bytes_s", "disk_bytes_s", "memory_bytes"):
             value = getattr(self, name)
             require(value is None or value > 0, name, value, "a number above 0")
-        require(self.price_h >= 0, "price_h", self.price_h, "0 or more")
+        require(
+            0 <= self.price_h <= MOST_PRICE_H, "price_h", self.price_h, f"0 to {MOST_PRICE_H:g}"
+        )
         require(self.latency_s >= 0, "latency_s", self.latency_s, "0 or more")
         shards = self.machines // self.replicas if self.shards is None else self.shards
         return replace(self, shards=min(shards, max(1, rows)))

@@ -169,6 +169,10 @@ MISTAKES = [
     ("plan --rows -5", 2, "'-5' is not a whole number"),
     ("plan --rows 10M --bits 100", 2, "--bits 100 is not valid: give a multiple of 64"),
     ("plan --rows 8e9 --memory 6G", 2, "divide the rows among machines"),
+    ("plan --rows 8e9 --machines 7 --price inf", 2, "'inf' is not a price of 0 or more"),
+    ("plan --rows 8e9 --machines 7 --price nan", 2, "'nan' is not a price", "give one like 2.5"),
+    ("plan --rows 8e9 --machines 7 --price -1", 2, "'-1' is not a price"),
+    ("plan --rows 8e9 --machines 7 --memory 0", 2, "--memory 0", "give a size like 64G"),
     ("tune pages.sim --recall 0.9", 2, "give --audit, too"),
     # What is dropped, deleted and written
     ("dedup nothere.jsonl", 4, "nothere.jsonl: no such file or folder"),

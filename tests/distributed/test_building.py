@@ -25,6 +25,8 @@ from simindex.distributed import (
     split_shard,
     verify_shard,
 )
+from simindex.distributed.plan import ShardPlan
+from simindex.distributed.shard import describe
 from simindex.errors import (
     CorruptFile,
     IndexExists,
@@ -143,6 +145,42 @@ def test_a_shard_of_other_options_is_not_taken_for_it(tmp_path: Path) -> None:
     other = plan_shards(40, 2, options=simindex.IndexOptions(recipe=simindex.Recipe()))
     with pytest.raises(IndexExists, match="another recipe"):
         build_shard(other, 0, part(0), tmp_path)
+
+
+@pytest.mark.parametrize(("option", "asked"), [
+    ("structures", {"structures": ("psm",)}), ("times", {"times": True}),
+    ("min_merge", {"min_merge": 4}), ("h", {"recipe": simindex.Recipe(h=9)}),
+])
+def test_a_shard_that_was_built_with_another_option_is_not_taken(
+    tmp_path: Path, option: str, asked: dict[str, Any]
+) -> None:
+    """A build that is repeated either has the options it was given, or names the first that is
+    not; h is no part of the identity of a recipe."""
+    def plan(options: dict[str, Any]) -> ShardPlan:
+        return plan_shards(40, 2, options=simindex.IndexOptions(**options))
+
+    usual = {"recipe": simindex.Recipe(h=3)} if option == "h" else {}
+    made = build_shard(plan(usual), 0, part(0), tmp_path)
+    with pytest.raises(IndexExists, match=rf"it has {option}=.*, not ") as raised:
+        build_shard(plan(asked), 0, part(0), tmp_path)
+    assert raised.value.data["option"] == option
+    assert f"give the {option} that it has" in str(raised.value.remedy)
+    assert build_shard(plan(usual), 0, part(0), tmp_path) == made
+
+
+def test_a_shard_that_is_swept_while_it_is_looked_at_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_shard(PLAN, 0, part(0), tmp_path)
+
+    def swept(path: Path, *how: Any) -> Any:
+        if path.parent.name == "shards":
+            path.rename(tmp_path / "aside")
+        return describe(path, *how)
+
+    monkeypatch.setattr(building, "describe", swept)
+    assert verify_shard(build_shard(PLAN, 0, part(0), tmp_path)) == []
+    assert (tmp_path / "aside").is_dir()
 
 
 def test_a_copy_that_reads_back_differently_is_not_published(

@@ -14,7 +14,15 @@ import pytest
 from sharded import families
 
 import simindex
-from simindex.distributed import Shards, read_map, shardmap, sweep, write_map
+from simindex.distributed import (
+    Shard,
+    Shards,
+    extend_shard,
+    read_map,
+    shardmap,
+    sweep,
+    write_map,
+)
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -205,3 +213,35 @@ def test_a_shard_counts_as_old_from_when_it_was_replaced(root: Path) -> None:
     os.utime(shard.path, (0, 0))
     Shards(root).split(1)
     assert sweep(root, older_than_s=1000) == []
+
+
+def test_a_sweep_before_the_map_leaves_the_old_one(root: Path) -> None:
+    """With 0 seconds it removes what an append has just published: that append is refused."""
+    before = read_map(root)
+
+    def swept(function: Any, *tasks: Any) -> Any:
+        found = list(map(function, *tasks))
+        if found and isinstance(found[0], Shard):
+            assert sweep(root, older_than_s=0) == [shard.name for shard in found]
+        return found
+
+    with pytest.raises(IndexNotFound, match="was removed before a shard map named it") as raised:
+        Shards(root, run=swept).append(families(2, 1))
+    assert raised.value.remedy is not None
+    assert read_map(root) == before
+    assert Shards(root).verify() == []
+    Shards(root).append(families(2, 1))
+    assert len(Shards(root)) == 31
+
+
+def test_a_shard_that_is_taken_again_counts_as_new(root: Path) -> None:
+    """Of an append that was killed after it had published, and is repeated two hours later."""
+    now = read_map(root)
+    rows = simindex.Batch(families(2, 1), ids=[30])
+    left = extend_shard(now.shards[0], rows, root)
+    os.utime(left.path, (0, 0))
+    again = extend_shard(now.shards[0], rows, root)
+    assert again == left
+    assert sweep(root) == []
+    write_map(now.replaced([again]))
+    assert Shards(root).verify() == []

@@ -358,6 +358,19 @@ def made(tmp_path: Path) -> Shards:
     return Shards.build(tmp_path / "s", simindex.Batch(families(18, 60)), 3)
 
 
+def test_rows_of_a_collection_need_no_batch(tmp_path: Path) -> None:
+    """Fingerprints, in one array or several, as a Batch has them."""
+    rows = families(1, 8)
+    expected = answer(Shards.build(tmp_path / "s", simindex.Batch(rows), 2).query(rows, h=0))
+    several: list[Any] = [rows, [rows[:3], simindex.Batch(rows[3:])], rows.tolist()]
+    for place, some in enumerate(several):
+        made = Shards.build(tmp_path / str(place), some, 2)
+        assert answer(made.query(rows, h=0)) == expected
+    with pytest.raises(InvalidBatch):
+        Shards.build(tmp_path / "wrong", 5, 2)
+    assert not (tmp_path / "wrong").exists()
+
+
 def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
     batch = simindex.Batch(families(18, 4), ids=[1, 2, 3, 1])
     for shards in (1, 2):
@@ -365,6 +378,26 @@ def test_an_id_that_comes_twice_is_refused(tmp_path: Path) -> None:
             Shards.build(tmp_path / f"s{shards}", batch, shards)
         assert raised.value.remedy is not None
         assert not (tmp_path / f"s{shards}" / "shards.json").exists()
+
+
+def test_a_key_that_comes_twice_is_named(tmp_path: Path) -> None:
+    """Not by the number that it is stored under: in one shard, in two, in a batch, in both."""
+    rows = families(23, 6)
+
+    def keyed(*keys: str) -> simindex.Batch:
+        return simindex.Batch(rows[: len(keys)], keys=keys)
+
+    for place, keys, told in [
+        ("one", ("a", "b", "b"), "the key 'b' comes twice in shard 0"),
+        ("two", ("a", "b", "c", "a"), "both have the key 'a'"),
+    ]:
+        with pytest.raises(InvalidOption, match=told):
+            Shards.build(tmp_path / place, keyed(*keys), 1 if place == "one" else 2)
+    made = Shards.build(tmp_path / "s", keyed("a", "b", "c"), 2)
+    with pytest.raises(InvalidBatch, match=r"the key 'd' of row 1 comes twice in the batch"):
+        made.append(keyed("d", "d"))
+    with pytest.raises(InvalidBatch, match=r"shard \d .* has the key 'c' of row 1"):
+        made.append(keyed("d", "c"))
 
 
 def test_options_of_a_search_are_those_of_each_shard(made: Shards) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from math import inf, nan
 
 import pytest
 
@@ -166,7 +167,9 @@ def test_no_more_shards_than_rows() -> None:
         (Fleet(0), "machines"), (Fleet(10_001), "machines"), (Fleet(2, replicas=3), "replicas"),
         (Fleet(2, cores=0), "cores"), (Fleet(2, shards=0), "shards"),
         (Fleet(2, network_bytes_s=0), "network_bytes_s"), (Fleet(2, disk_bytes_s=-1), "disk"),
-        (Fleet(2, price_h=-1), "price_h"), (Fleet(2, latency_s=-1), "latency_s"),
+        (Fleet(2, price_h=-1), "price_h"), (Fleet(2, price_h=inf), "price_h"),
+        (Fleet(2, price_h=1e300), "price_h"), (Fleet(2, price_h=nan), "price_h"),
+        (Fleet(2, latency_s=-1), "latency_s"),
         (Fleet(2, memory_bytes=0), "memory_bytes"),
     ],
 )

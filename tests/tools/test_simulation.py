@@ -9,6 +9,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+import simulate
 from simulation import page, real
 from simulation.asking import Asked, ask
 from simulation.building import Built, build
@@ -149,6 +150,29 @@ def test_the_comparison_with_real_shards_runs(tmp_path: Path) -> None:
         assert len(one.build_s.runs) == real.REPEATED and len(one.batch_s.runs) == real.ASKED
         assert one.build_s.off > -1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_build_of_few_rows_takes_what_a_shard_begins_with() -> None:
+    """Each core does so once for each of its shards."""
+    constants = replace(real.Constants.read(), begun_s=100.0)
+    for shards in real.SHARDS:
+        seconds, _ = real.predicted(constants, shards, 20_000, 400)
+        assert seconds == pytest.approx(100.0 * -(-shards // real.CORES), rel=0.01)
+
+
+@pytest.mark.parametrize("wrong", [
+    ["--rows", "0"], ["--rows", "-5"], ["--rows", "20000"], ["--queries", "0"],
+])
+def test_a_comparison_of_too_little_is_a_wrong_call(
+    wrong: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        simulate.main(["check", "--dir", str(tmp_path), *wrong])
+    told = capsys.readouterr()
+    assert raised.value.code == 2
+    assert f"{wrong[0]} {wrong[1]} is too few" in told.err
+    assert "give at least 1" in told.err
+    assert told.out == ""
 
 
 def test_shards_of_a_machine_share_its_cores() -> None:

@@ -70,6 +70,9 @@ class Constants:
     rates: Rates
     handed_bytes_s: float
     """How fast one process gives rows to those that build shards."""
+    begun_s: float
+    """Of a build of one shard with hardly any rows: files that are made, synced and read back, and
+    the map. As much again for each further shard of a core."""
 
     @classmethod
     def read(cls, path: Path = CONSTANTS) -> Constants:
@@ -77,14 +80,15 @@ class Constants:
         found = json.loads(path.read_text(encoding="utf-8"))
         return cls(
             found["host"], Machine.from_dict(found["machine"]), Rates(**found["rates"]),
-            found["handed_bytes_s"],
+            found["handed_bytes_s"], found["begun_s"],
         )
 
     def write(self, path: Path = CONSTANTS) -> None:
         """For `read`."""
         found = {
             "host": self.host, "rates": asdict(self.rates),
-            "handed_bytes_s": self.handed_bytes_s, "machine": self.machine.to_dict(),
+            "handed_bytes_s": self.handed_bytes_s, "begun_s": self.begun_s,
+            "machine": self.machine.to_dict(),
         }
         path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -117,7 +121,17 @@ def measure(folder: Path) -> Constants:
     found = measure_machine(large)
     large.unlink()
     rates = measured_rates(folder, found, _text_bytes_s(folder))
-    return Constants(machine.processor_name(), found, rates, _handed_bytes_s())
+    return Constants(
+        machine.processor_name(), found, rates, _handed_bytes_s(), begun_s(folder)
+    )
+
+
+def begun_s(folder: Path) -> float:
+    """Seconds of a build of four rows, the median of some."""
+    rows = fingerprints(np.random.default_rng(4), 4)
+    return statistics.median(
+        _built(folder / f"begun-{number}.shards", rows, 1) for number in range(ASKED)
+    )
 
 
 def measured_rates(folder: Path, found: Machine, text_bytes_s: float) -> Rates:
@@ -273,7 +287,7 @@ def predicted(
     asked = asking.ask(
         fleet, work, batch=queries, query_bytes=8, disk_bytes_s=disk, rates=constants.rates
     )
-    return built.seconds, asked
+    return built.seconds + -(-shards // CORES) * constants.begun_s, asked
 
 
 def check(folder: Path, constants: Constants, rows: int, queries: int) -> Iterator[Compared]:

@@ -23,9 +23,8 @@ import numpy as np
 import ray
 
 from simindex.arrays import U64
-from simindex.checks import require
 from simindex.distributed.building import build_shard
-from simindex.distributed.creation import require_new, write_first_map
+from simindex.distributed.creation import listed, require_new, write_first_map
 from simindex.distributed.plan import By, ShardPlan, plan_shards
 from simindex.distributed.ray.blocks import batch_of, is_dataset, require_a_processor
 from simindex.distributed.ray.cluster import (
@@ -36,7 +35,9 @@ from simindex.distributed.ray.cluster import (
     failures,
     in_order,
     join,
+    require_cpus,
     require_room,
+    require_seconds,
     too_little,
 )
 from simindex.distributed.shard import Shard
@@ -79,7 +80,7 @@ def build(
 
     Parameters
     ----------
-    batches : Batch, list of Batch, or a Dataset of Ray
+    batches : Batch or fingerprints, a list of them, or a Dataset of Ray
         All rows, as of `Shards.build`. Blocks of a Dataset have a column ``fingerprint`` and maybe
         ``id`` or ``key``. They go from the object store to the tasks, never to this process.
     shards, by, options, work
@@ -97,10 +98,11 @@ def build(
     IndexExists, InvalidOption, InvalidBatch
         As of `Shards.build`.
     """
-    require(
-        isinstance(cpus, int | float) and 0 <= cpus <= 64, "cpus", cpus, "processors, from 0 to 64"
-    )
+    require_cpus(cpus, 64, "processors")
+    require_seconds(wait_s)
     root = require_new(root)
+    if not is_dataset(batches):
+        batches = listed(batches)  # what is wrong with it is said before anything starts
     join(address)
     tasks = _Tasks(cpus, wait_s, progress)
     folder = None if work is None else Path(work)
@@ -149,6 +151,8 @@ def build_made(
 
     Other parameters and errors are those of `build`.
     """
+    require_cpus(cpus, 64, "processors")
+    require_seconds(wait_s)
     root = require_new(root)
     join(address)
     tasks = _Tasks(cpus, wait_s, progress)
@@ -295,8 +299,7 @@ class _Tasks:
             # An item by reference: what is sent by value is kept until its block is gone.
             known, batch = self._call_two.remote(put, ray.put(item))
             waiting.append((item, batch))
-            # Ray 2.60 has ended this process when such tasks were cancelled while they failed.
-            return Sent(known, "a task of an input", lambda: None, cancelled=False)
+            return Sent(known, "a task of an input", lambda: None)
 
         for block, told in in_order(send, ((item,) for item in items), self._most):
             item, batch = waiting.popleft()

@@ -1,20 +1,36 @@
-"""The door to Ray: joining a cluster, sending tasks in bounded numbers, and its errors as ours."""
+"""The door to Ray: joining a cluster, sending tasks in bounded numbers, and its errors as ours.
+
+Invariant: no task is cancelled. One that ends, or fails, while `ray.cancel` is on its way is taken
+out of the list of pending tasks twice, and Ray then aborts the process that has sent it ("Check
+failed: it != submissible_tasks_.end()" in task_manager.cc; pull request 54798 and issue 54846 of
+Ray; 2.60 still does it). Nobody can know from outside that a task is not about to end. So those
+that were sent run to their end: few, since `in_order` sends few ahead.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
+from simindex.checks import is_seconds, require
 from simindex.errors import ClusterFailed, SimindexError
 
 WAIT_S = 60.0
 """How long a cluster may take to start what it has room for."""
+
+ENDLESS_S = 1e9
+"""A longer time is none that Ray can count."""
+
+LEFT_S = 2.0
+"""How long an error waits, at most, for the tasks that were sent with the one that failed: then
+nothing of a call that raised still writes, unless its tasks are long."""
 
 Told = Callable[[int, int], None]
 """Is told how many tasks of how many are done."""
@@ -29,8 +45,6 @@ class Sent(NamedTuple):
     """It in a message."""
     ended: Callable[[], None]
     """Is called once its result was taken, or nobody wants it any more."""
-    cancelled: bool = True
-    """Whether it is cancelled if nobody wants it any more, or is left to end."""
 
 
 def join(address: str | None = None) -> None:
@@ -75,23 +89,41 @@ def require_room(count: int, cpus: float, what: str) -> None:
 
 def too_little(count: int, cpus: float, what: str) -> ClusterFailed:
     """The error of a cluster that has no room for so much."""
-    free = float(ray.available_resources().get("CPU", 0.0))
+    now = free()
     return ClusterFailed(
         f"{count:,} {what} take {count * cpus:g} processors, and the cluster has "
-        f"{_processors():g}, of which {free:g} are free",
+        f"{_processors():g}, of which {now:g} are free",
         remedy="give a smaller cpus=, close other connections, or add machines",
-        found=free, expected=count * cpus,
+        found=now, expected=count * cpus,
     )
+
+
+def free() -> float:
+    """Processors that nobody has taken."""
+    return float(ray.available_resources().get("CPU", 0.0))
 
 
 def _processors() -> float:
     return float(ray.cluster_resources().get("CPU", 0.0))
 
 
+def require_seconds(wait_s: float) -> float:
+    """The time to wait, which may be endless; raises InvalidOption unless it is one."""
+    require(is_seconds(wait_s), "wait_s", wait_s, "seconds, 0 or more")
+    return wait_s
+
+
+def require_cpus(cpus: float, most: int, what: str) -> float:
+    """The processors of a task or an actor; raises InvalidOption unless they are from 0 to `most`.
+    """
+    require(is_seconds(cpus) and cpus <= most, "cpus", cpus, f"{what}, from 0 to {most}")
+    return float(cpus)
+
+
 def are_there(references: list[Any], wait_s: float) -> bool:
     """Whether all of these are there after so many seconds; their errors are raised."""
     try:
-        ray.get(references, timeout=wait_s)
+        ray.get(references, timeout=wait_s if wait_s < ENDLESS_S else None)
     except GetTimeoutError:
         return False
     return True
@@ -103,7 +135,8 @@ def in_order(
 ) -> Iterator[Any]:
     """The results of tasks in their order, of which at most so many are sent and not yet taken.
 
-    Tasks are taken from an iterator as they are sent; `told` is for tasks of a known number.
+    Tasks are taken from an iterator as they are sent; `told` is for tasks of a known number. After
+    an error no task is sent any more, and those that were sent are left to end.
     """
     left = iter(tasks)
     total = len(tasks) if isinstance(tasks, Sized) else None
@@ -114,8 +147,12 @@ def in_order(
             waiting.extend(send(*task) for task in islice(left, most - len(waiting)))
             if not waiting:
                 return
-            with failures(waiting[0].what):
-                result = ray.get(waiting[0].reference)
+            try:
+                with failures(waiting[0].what):
+                    result = ray.get(waiting[0].reference)
+            except Exception:  # a KeyboardInterrupt does not wait
+                _settle(waiting)
+                raise
             waiting.popleft().ended()
             done += 1
             if told is not None and total is not None:
@@ -123,9 +160,15 @@ def in_order(
             yield result
     finally:
         for sent in waiting:  # after an error, or if nobody wants the rest
-            if sent.cancelled:
-                ray.cancel(sent.reference)
             sent.ended()
+
+
+def _settle(sent: Iterable[Sent]) -> None:
+    """Waits a little until tasks have ended, and takes their errors, which Ray prints otherwise."""
+    until = time.monotonic() + LEFT_S
+    for one in sent:
+        with suppress(Exception):
+            ray.get(one.reference, timeout=max(0.0, until - time.monotonic()))
 
 
 @contextmanager

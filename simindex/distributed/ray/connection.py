@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from simindex.checks import is_seconds, require
 from simindex.distributed.deduplication import Losers
 from simindex.distributed.ray.blocks import batches_of
 from simindex.distributed.ray.cluster import WAIT_S, Told, join
@@ -27,6 +26,8 @@ class Connection(Shards):
 
     It has all calls of `Shards`. Every machine of the cluster that runs an actor must have the
     folder under the same path. Close it, or use it with `with`: actors take processors and memory.
+    A shard that is added or split off gets actors of its own once the cluster has processors for
+    them. Until then those of the other shards open it for each task.
 
     Parameters
     ----------
@@ -60,7 +61,6 @@ class Connection(Shards):
         cpus: float = MOST_CPUS, in_flight: int = 2, wait_s: float = WAIT_S,
         progress: Told | None = None,
     ) -> None:
-        require(is_seconds(wait_s), "wait_s", wait_s, "seconds, 0 or more")
         self._holders = Holders(
             replicas=replicas, cpus=cpus, in_flight=in_flight, wait_s=wait_s, told=progress
         )
@@ -84,7 +84,7 @@ class Connection(Shards):
         self.close()
 
     def close(self) -> None:
-        """Ends the actors. The cluster stays, and so do the shards."""
+        """Ends the actors; calls raise ClosedIndex then. Cluster and shards stay."""
         self._holders.close()
 
     def query_stream(

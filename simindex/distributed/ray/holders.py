@@ -9,7 +9,8 @@ version once a task has it. If it is killed, Ray starts it again and repeats its
 the same answer.
 
 Invariants
-1. An actor never waits for another one: of two shards, it opens the other one itself.
+1. An actor never waits for another one: of two shards, it opens the other one itself. So any actor
+   can do any task, and a shard that is new is asked also where there is no room for its actor.
 2. Actors take a known part of the processors, so who has room for them all does not wait for ever.
 """
 
@@ -21,17 +22,21 @@ from typing import Any
 
 import ray
 
-from simindex.checks import require, require_whole
+from simindex.checks import require_whole
 from simindex.distributed.ray.cluster import (
     Sent,
     Told,
     are_there,
     failures,
+    free,
     in_order,
+    require_cpus,
     require_room,
+    require_seconds,
     too_little,
 )
 from simindex.distributed.shard import OpenShard, Shard
+from simindex.errors import ClosedIndex, ClusterFailed
 
 MOST_CPUS = 0.25
 """Of a processor that an actor takes by default: tasks of others must find room next to it."""
@@ -80,16 +85,14 @@ class Holders:
     def __init__(
         self, *, replicas: int, cpus: float, in_flight: int, wait_s: float, told: Told | None
     ) -> None:
-        require(
-            isinstance(cpus, int | float) and 0 <= cpus <= 1, "cpus", cpus,
-            "a part of a processor, from 0 to 1",
-        )
         self._replicas = require_whole(replicas, "replicas", 1)
         self._in_flight = require_whole(in_flight, "in_flight", 1)
-        self._cpus, self._wait_s = float(cpus), wait_s
+        self._cpus = require_cpus(cpus, 1, "a part of a processor")
+        self._wait_s = require_seconds(wait_s)
         self.told: Told | None = told
         self._actors: dict[int, list[_Actor]] = {}
         self._lock = Lock()
+        self._closed = False
 
     def start(self, numbers: Iterable[int]) -> None:
         """Starts the actors of some shards that have none yet.
@@ -97,6 +100,7 @@ class Holders:
         Raises ClusterFailed if the cluster has no room for them.
         """
         with self._lock:
+            self._require_open()
             new = sorted(set(numbers) - self._actors.keys())
             if not new:
                 return
@@ -117,14 +121,16 @@ class Holders:
         tasks = list(zip(*columns, strict=True))
         if not tasks:
             return iter(())
-        self.start(one.number for task in tasks for one in task if isinstance(one, Shard))
+        self._follow({one.number for task in tasks for one in task if isinstance(one, Shard)})
         with failures("a batch"):
             put = ray.put(function)  # once, with the batch in it
 
         def send(*task: Any) -> Sent:
             shards = [one for one in task if isinstance(one, Shard)]
             with self._lock:
-                able = [actor for one in shards for actor in self._actors[one.number]]
+                self._require_open()
+                able = [actor for one in shards for actor in self._actors.get(one.number, ())]
+                able = able or [actor for held in self._actors.values() for actor in held]
                 actor = min(able, key=lambda actor: actor.busy)
                 actor.busy += 1
             reference = actor.handle.call.remote(put, *task)
@@ -132,9 +138,32 @@ class Holders:
 
         return in_order(send, tasks, self._in_flight * self._count(), self.told)
 
-    def close(self) -> None:
-        """Ends the actors."""
+    def _follow(self, numbers: set[int]) -> None:
+        """Starts the actors of shards that came after the first ones, if there is room by now.
+
+        Else those of other shards open the new ones, for each task: slower, and as right.
+        """
         with self._lock:
+            self._require_open()
+            new = numbers - self._actors.keys()
+            short = new and self._actors and free() < self._replicas * len(new) * self._cpus
+        if new and not short:
+            try:
+                self.start(numbers)
+            except ClusterFailed:
+                if not self._actors:
+                    raise
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedIndex(
+                "the connection to the shards is closed", remedy="connect to the shards again"
+            )
+
+    def close(self) -> None:
+        """Ends the actors. Calls raise ClosedIndex from here on."""
+        with self._lock:
+            self._closed = True
             gone, self._actors = self._actors, {}
         if ray.is_initialized():
             _end(one for actors in gone.values() for one in actors)

@@ -27,6 +27,7 @@ from sharded import (
 import simindex
 from simindex.distributed import Shards, read_map
 from simindex.errors import (
+    ClosedIndex,
     ClusterFailed,
     CorruptFile,
     IndexNotFound,
@@ -38,6 +39,7 @@ from simindex.errors import (
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
 
 from simindex.distributed import ray as on_ray  # noqa: E402
+from simindex.distributed.ray.building import _Tasks  # noqa: E402
 
 H = 3
 
@@ -301,9 +303,42 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
     Shards.build(tmp_path / "s", simindex.Batch(families(1, 60)), 3)
     for name, value in [
         ("replicas", 0), ("cpus", 2), ("cpus", -1), ("in_flight", 0), ("wait_s", -1), ("cpus", "x"),
+        ("cpus", True), ("cpus", float("nan")), ("wait_s", float("nan")),
     ]:
         with pytest.raises(InvalidOption, match=name):
             on_ray.connect(tmp_path / "s", **{name: value})
+    for name, value in [("cpus", True), ("wait_s", -1), ("wait_s", "x")]:
+        with pytest.raises(InvalidOption, match=name):
+            on_ray.build(tmp_path / "t", families(1, 6), 2, **{name: value})
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_wait_may_be_endless_and_a_closed_connection_starts_nothing(tmp_path: Path) -> None:
+    rows = families(1, 60)  # as a Batch has them
+    on_ray.build(tmp_path / "s", rows, 2, wait_s=float("inf"))
+    with on_ray.connect(tmp_path / "s", wait_s=float("inf")) as shards:
+        assert len(shards.query(rows, h=0)) >= 60
+    shards.close()
+    with pytest.raises(ClosedIndex, match="connection to the shards is closed"):
+        shards.query(rows, h=H)
+    assert shards._holders._actors == {}
+    with pytest.raises(InvalidBatch):
+        on_ray.build(tmp_path / "t", "text", 2)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_shard_is_split_where_no_actor_has_room(tmp_path: Path) -> None:
+    """The actors of other shards open it, until there are processors for one of its own."""
+    rows = families(1, 60)
+    Shards.build(tmp_path / "s", rows, 2)
+    expected = answer(Shards(tmp_path / "s").query(rows, h=H))
+    with on_ray.connect(tmp_path / "s", cpus=0.75) as shards:
+        assert len(shards.split(0)) == 3
+        assert answer(shards.query(rows, h=H)) == expected
+        assert len(shards._holders._actors) == 2
+        shards._holders._cpus = 0.25  # as if others had ended
+        assert answer(shards.query(rows, h=H)) == expected
+        assert len(shards._holders._actors) == 3
 
 
 def test_damage_is_named_before_any_work(tmp_path: Path) -> None:
@@ -345,3 +380,39 @@ def test_a_task_that_raises_raises_the_same_error_here(shards: Any) -> None:
     with pytest.raises(InvalidOption, match="threads=0") as raised:
         shards.query(families(1, 3), h=H, threads=0)
     assert raised.value.remedy is not None
+
+
+def test_nothing_that_was_sent_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray 2.60 aborts this process if a task is cancelled while it fails. An error comes once the
+    others have ended, so nothing of the call writes any more; Ctrl-C does not wait for them."""
+    def cancel(*_: object) -> None:
+        raise AssertionError("a task was cancelled")
+
+    def after(path: Path, seconds: float) -> None:  # in here, so that it pickles by value
+        if not seconds:
+            raise InvalidOption("fails at once")
+        time.sleep(seconds)
+        path.touch()
+
+    monkeypatch.setattr(ray, "cancel", cancel)
+    monkeypatch.setattr("simindex.distributed.ray.cluster.LEFT_S", 60)
+    paths = [tmp_path / name for name in "abc"]
+    tasks = _Tasks(0.5, 60, None)
+    with pytest.raises(InvalidOption, match="fails at once"):
+        list(tasks.run(after, paths, [0, 0.5, 0.5]))
+    assert sorted(tmp_path.iterdir()) == paths[1:]
+    same = simindex.Batch(families(1, 8), ids=[0] * 8)
+    with pytest.raises(InvalidOption, match="the id 0 comes twice"):
+        on_ray.build(tmp_path / "s", same, 4)
+
+    stopped: list[float] = []
+
+    def stop(*_: object) -> None:
+        stopped.append(time.monotonic())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(_Tasks(0.5, 60, stop).run(after, paths[:2], [0.01, 2.5]))
+    assert time.monotonic() - stopped[0] < 2
