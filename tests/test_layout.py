@@ -44,6 +44,7 @@ TESTED_BY = {
     "cli/answers.py": "cli/commands/test_build_and_query.py",
     "cli/fleet.py": "cli/commands/test_plan.py",
     "cli/commands/ray/building.py": "distributed/ray/test_commands.py",
+    "cli/commands/ray/changing.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/group.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/looking_up.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/pairing.py": "distributed/ray/test_commands.py",

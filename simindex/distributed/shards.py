@@ -181,6 +181,11 @@ class Shards:
         `batch` is a Batch or fingerprints. Only shards with a region near a query are asked. With
         `first` it is one match for each query that has one. `memory`, `memory_limit` and `threads`
         are those of each task. Raises what `Index.query` raises.
+
+        Equal byte for byte to the answer of one index of all rows: within `h` with a recall of 1,
+        with ``method="scan"``, or if the queries have no weights. Otherwise, with `similarity` or a
+        recall below 1, each shard fits flips of bits to its own rows: then both have that recall,
+        and which matches are missing may differ. With `first`, which match it is may differ.
         """
         near = Near(h, similarity, measure, recall)
         how = {

@@ -5,23 +5,35 @@
     a batch, broadcast     -> query             -> a DataFrame of matches, one task for each shard
     pairs of shards        -> dedup             -> a DataFrame of the rows that lose
 
-Spark has no unsigned numbers. Fingerprints and ids are BIGINT with the same 64 bits, and wide
-fingerprints ARRAY<BIGINT>. Spark may run a task twice, also at once: a shard is built under a name
-that its rows decide, so that the second one finds it there.
+`bigints` says which columns these are. Spark may run a task twice, also at once: a shard is built
+under a name that its rows decide, so that the second one finds it there.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simindex.arrays import I64, U64
 from simindex.distributed.asking import query_shard, question
+from simindex.distributed.bigints import (
+    FINGERPRINT,
+    SKETCH,
+    batch_of,
+    columns_of,
+    fingerprints_column,
+    require_columns,
+    sketches_column,
+    type_of_keys,
+    words_of,
+)
 from simindex.distributed.building import build_shard
 from simindex.distributed.creation import Run, require_new, write_first_map
 from simindex.distributed.java import require_java
@@ -35,6 +47,7 @@ from simindex.simhash.recipe import Recipe
 
 try:
     import pyarrow as pa
+    from pyspark.errors import PySparkException
     from pyspark.serializers import CloudPickleSerializer
 except ImportError as _error:
     raise MissingExtra(
@@ -45,7 +58,7 @@ except ImportError as _error:
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FINGERPRINT, SHARD = "fingerprint", "shard"
+SHARD = "shard"
 
 Batches = Iterator[Any]
 """Arrow record batches, as `mapInArrow` gives and takes them."""
@@ -74,20 +87,36 @@ def local_session(cores: int = 2, **settings: Any) -> SparkSession:
 def with_fingerprints(frame: DataFrame, recipe: Recipe, *, text: str = "text") -> DataFrame:
     """The rows of a DataFrame with a column `fingerprint`, null where a text has no feature.
 
-    The recipe goes to each task, with its learned weights. A null text is an error of the task.
+    With a recipe that has ``sketch_bits`` also a column `sketch`, BINARY, of the bits of the sketch
+    and the size of the document. The recipe goes to each task, with its learned weights. A null
+    text is an error of the task, which `build` raises as InvalidBatch.
+
+    Raises
+    ------
+    InvalidBatch
+        If there is no column of texts, or a column that is to be made is there already.
     """
+    _require_texts(frame, recipe, text)
+
     def called(batches: Batches) -> Batches:
         for block in batches:
-            made = recipe.batch(block.column(text))
+            with _sent():
+                made = recipe.batch(block.column(text))
             kept = np.ones(len(block), np.bool_)
             kept[[one.position for one in made.skipped]] = False
             rows = np.zeros((len(block), recipe.bits // 64), np.uint64)
             rows[kept] = made.rows
-            yield block.append_column(FINGERPRINT, _column(rows, ~kept))
+            told = block.append_column(FINGERPRINT, fingerprints_column(rows, ~kept))
+            if made.sketches is not None:
+                records = np.zeros((len(block), made.sketches.shape[1]), np.uint8)
+                records[kept] = made.sketches
+                told = told.append_column(SKETCH, sketches_column(records, ~kept))
+            yield told
 
     kind = "bigint" if recipe.bits == 64 else "array<bigint>"
     fields = ", ".join(f"`{name}` {told}" for name, told in frame.dtypes)
-    return frame.mapInArrow(called, f"{fields}, {FINGERPRINT} {kind}")
+    sketch = f", {SKETCH} binary" if recipe.sketch_bits else ""
+    return frame.mapInArrow(called, f"{fields}, {FINGERPRINT} {kind}{sketch}")
 
 
 def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Shards:
@@ -96,8 +125,10 @@ def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Sh
     Parameters
     ----------
     frame : DataFrame
-        A column `fingerprint`, and one that names the rows: `key`, strings, or `id`, BIGINT. The
-        rows of a shard are in the memory of its task. Rows without a fingerprint are left out.
+        A column `fingerprint`, and one that names the rows: `key`, STRING, or BINARY for
+        ``keys="bytes"``, or `id`, BIGINT. If the options of the plan have ``sketch_bits``, a column
+        `sketch`, as `with_fingerprints` makes it. The rows of a shard are in the memory of its
+        task. Rows without a fingerprint are left out.
     plan : ShardPlan
         By prefix: rows of a DataFrame have no order to be divided by.
     root : path
@@ -108,25 +139,30 @@ def build(frame: DataFrame, plan: ShardPlan, root: str | os.PathLike[str]) -> Sh
     IndexExists
         If there is a map in `root`. Nothing was done.
     InvalidBatch
-        If a column is missing, or the plan is by rows. Nothing was done.
+        If a column is missing or of another type, or the plan is by rows: no job was started. Or
+        if a task met a row with a null, or with numbers or bytes of another count than the options
+        have: no shard was built. The error names the column and the first such row of a block.
     InvalidOption, InvalidBatch, StorageFull, StorageFailed
         What `build_shard` raised in a task. Shards that were built stay, and a second call finds
         them there. Other errors of a task are those of PySpark.
     """
     folder = require_new(root)
-    name = _name_of_rows(frame, plan)
+    _require_by_regions(plan)
+    options = plan.options
+    require_columns(dict(frame.dtypes), options)
     spark = frame.sparkSession
 
     def placed(batches: Batches) -> Batches:
         for block in batches:
-            places = plan.shards_of(Batch(_rows(block.column(FINGERPRINT))))
+            with _sent():
+                places = plan.shards_of(Batch(words_of(block, options)))
             yield block.append_column(SHARD, pa.array(places, pa.int64()))
 
     def built(table: Any) -> Any:
         number = table.column(SHARD)[0].as_py()
-        return _outcome(number, build_shard, plan, number, [_batch(table, name)], folder)
+        return _outcome(number, build_shard, plan, number, [batch_of(table, options)], folder)
 
-    named = frame.select(FINGERPRINT, name).dropna(subset=[FINGERPRINT])
+    named = frame.select(*columns_of(options)).dropna(subset=[FINGERPRINT])
     kinds = ", ".join(f"`{column}` {told}" for column, told in named.dtypes)
     groups = named.mapInArrow(placed, f"{kinds}, {SHARD} bigint").groupBy(SHARD)
     made = _results(groups.applyInArrow(built, _OUTCOME))
@@ -145,13 +181,16 @@ def query(
 ) -> DataFrame:
     """The rows within h of each query: BIGINT `query`, `id` and `distance`, and `key` if there is.
 
+    Keys are STRING, or BINARY of shards with ``keys="bytes"``.
+
     The batch is broadcast, and each shard is asked by a task of its own, so that no answer has to
     fit the driver. Looks at all shards first, and raises what `Shards` raises.
     """
     now = Shards(root).shard_map
     asked, near, shards = question(now, batch, Near(h, similarity, measure, recall))
     with opened(shards[0]) as index:
-        keyed = bool(index.options.keyed)
+        options = index.options
+    kind = type_of_keys(options)
     sent = spark.sparkContext.broadcast(asked)
     how = {"recall": recall, **near.options}
 
@@ -161,11 +200,11 @@ def query(
             "query": found.query, "id": found.id.view(np.int64),
             "distance": found.distance.astype(np.int64),
         }
-        if keyed:
-            columns["key"] = found.keys()
+        if options.keyed:
+            columns["key"] = pa.array(found.keys(), kind)
         return pa.table(columns)
 
-    schema = "query bigint, id bigint, distance bigint" + (", key string" if keyed else "")
+    schema = "query bigint, id bigint, distance bigint" + (f", key {kind}" if options.keyed else "")
     return _each(spark, len(shards)).mapInArrow(partial(_answers, answered), schema)
 
 
@@ -230,13 +269,40 @@ def _outcome(number: int, function: Callable[..., Any], *values: Any) -> Any:
 
 def _results(frame: DataFrame) -> dict[int, Any]:
     """The results of tasks by number. Raises the error of the first one that failed."""
-    told = frame.toArrow().sort_by("number").to_pydict()
+    with _received():
+        told = frame.toArrow().sort_by("number").to_pydict()
     found = {}
     for number, failed, result in zip(*told.values(), strict=True):
         found[number] = _SERIALIZER.loads(result)
         if failed:
             raise found[number]
     return found
+
+
+_SENT = re.compile(r"<simindex:([A-Za-z0-9+/=]+)>")
+"""An error of simindex in the text of one of PySpark, which is all that it has of a task's."""
+
+
+@contextmanager
+def _sent() -> Iterator[None]:
+    """Raises errors of simindex so that `_received` finds them in what PySpark says of them."""
+    try:
+        yield
+    except SimindexError as error:
+        pickled = b64encode(_SERIALIZER.dumps(error)).decode("ascii")
+        raise RuntimeError(f"{error} <simindex:{pickled}>") from error
+
+
+@contextmanager
+def _received() -> Iterator[None]:
+    """Raises the error of simindex that ended a job; others as they are."""
+    try:
+        yield
+    except PySparkException as error:
+        found = _SENT.search(str(error))
+        if found is None:
+            raise
+        raise _SERIALIZER.loads(b64decode(found[1])) from error
 
 
 def _each(spark: SparkSession, number: int) -> DataFrame:
@@ -250,48 +316,30 @@ def _answers(answer: Callable[[int], Any], batches: Batches) -> Batches:
             yield from answer(number).to_batches()
 
 
-def _name_of_rows(frame: DataFrame, plan: ShardPlan) -> str:
-    """The column that names the rows of a DataFrame for a plan, once it can be built at all."""
+def _require_by_regions(plan: ShardPlan) -> None:
     if plan.starts is not None:
         raise InvalidBatch(
             "the plan is by rows, and rows of a DataFrame have no order",
             remedy='make the plan with plan_shards(rows, shards, by="prefix", options=...)',
         )
-    name = "key" if plan.options.keyed else "id"
-    missing = [column for column in (FINGERPRINT, name) if column not in frame.columns]
-    if missing:
+
+
+def _require_texts(frame: DataFrame, recipe: Recipe, text: str) -> None:
+    """Raises InvalidBatch unless a DataFrame has texts, and no column of those to be made."""
+    kinds = dict(frame.dtypes)
+    if text not in kinds:
         raise InvalidBatch(
-            f"the DataFrame has no column {missing[0]!r}, but {', '.join(frame.columns)}",
-            remedy="rename the column, or make it with with_fingerprints", found=frame.columns,
-            expected=missing[0],
+            f"the DataFrame has no column {text!r}, but {', '.join(kinds)}",
+            remedy="name the column of texts: text=...", found=[*kinds], expected=text,
         )
-    return name
-
-
-def _batch(table: Any, name: str) -> Batch:
-    rows = _rows(table.column(FINGERPRINT))
-    if name == "key":
-        return Batch(rows, keys=table.column(name).to_pylist())
-    return Batch(rows, ids=np.asarray(table.column(name), np.int64).view(np.uint64))
-
-
-def _rows(column: Any) -> U64:
-    """Fingerprints of a column, uint64 (n, W)."""
-    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if pa.types.is_list(whole.type):
-        values: I64 = np.asarray(whole.flatten(), np.int64)
-        return values.view(np.uint64).reshape(len(whole), -1) if len(whole) else np.empty(
-            (0, 1), np.uint64
+    if kinds[text].partition(" ")[0] not in ("string", "binary"):
+        raise InvalidBatch(
+            f"the column {text!r} is {kinds[text].upper()}, not STRING", remedy="cast it to STRING",
+            found=kinds[text], expected="STRING", column=text,
         )
-    return np.asarray(whole, np.int64).view(np.uint64).reshape(-1, 1)
-
-
-def _column(rows: U64, missing: Any) -> Any:
-    """A column of fingerprints, null where they are missing."""
-    values = rows.view(np.int64)
-    if rows.shape[1] == 1:
-        return pa.array(values[:, 0], mask=missing)
-    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(values.reshape(-1)), mask=pa.array(missing)
-    )
+    for name in (FINGERPRINT, *((SKETCH,) if recipe.sketch_bits else ())):
+        if name in kinds:
+            raise InvalidBatch(
+                f"the DataFrame has a column {name!r} already", remedy="drop it, or rename it",
+                found=[*kinds], column=name,
+            )

@@ -252,6 +252,29 @@ def test_a_similarity_is_answered_as_by_one_index(
     ]
 
 
+def test_queries_with_weights_are_answered_alike_by_exact_searches(tmp_path: Path) -> None:
+    """Flips of bits are fitted to each index, so what ``"psm"`` finds may differ, and is a part."""
+    recipe = simindex.Recipe(weighting="binary", sketch_bits=128)
+    words = [f"word{number}" for number in range(60)]
+    texts = [" ".join(words[number % 7 : 60 - number // 12]) for number in range(240)]
+    batch = recipe.batch(texts, ids=np.arange(240, dtype=np.uint64))
+    assert batch.weights is not None
+    shards = Shards.build(tmp_path / "s", batch, 3)
+    with local_index(tmp_path / "i.sim", batch) as index:
+        for how in ({"h": 6}, {"similarity": 0.85, "method": "scan"}):
+            found = answer(shards.query(batch, **how))
+            assert found == answer(index.query(batch, **how))
+        plain = batch.without_weights()
+        for how in ({"similarity": 0.85}, {"h": 6, "recall": 0.8}):
+            assert answer(shards.query(plain, **how)) == answer(index.query(plain, **how))
+        every = index.query(batch, similarity=0.85, method="scan")
+        pairs = set(zip(every.query.tolist(), every.id.tolist(), strict=True))
+        for held in (shards, index):
+            some = held.query(batch, similarity=0.85, method="psm")
+            assert 240 < len(some) <= len(every)
+            assert set(zip(some.query.tolist(), some.id.tolist(), strict=True)) <= pairs
+
+
 def test_what_equal_sketches_keep_is_not_kept_by_equal_rows(tmp_path: Path) -> None:
     """0 keeps 1 away, and 1 alone is near 2: all sketches are equal, so all are at distance 0."""
     rows = np.array([0, (1 << 10) - 1, (1 << 20) - 1], np.uint64)

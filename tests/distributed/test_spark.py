@@ -131,6 +131,89 @@ def test_texts_become_shards_with_keys(spark: Any, tmp_path: Path) -> None:
     assert sorted((row["query"], row["key"]) for row in found) == [(0, "k0"), (1, "k1"), (2, "k2")]
 
 
+def test_sketches_of_texts_go_into_shards(spark: Any, tmp_path: Path) -> None:
+    """With the sizes of documents, so that resemblance is that of one index; one text is empty."""
+    from simindex.distributed import spark as on_spark
+
+    recipe = simindex.Recipe(weighting="binary", sketch_bits=128)
+    words = [f"word{number}" for number in range(40)]
+    texts = [" ".join(words[number % 3 : 40 - number // 3]) for number in range(24)] + [""]
+    frame = spark.createDataFrame(
+        [(f"k{number}", text) for number, text in enumerate(texts)], "key string, text string"
+    ).coalesce(1)
+    options = simindex.IndexOptions(keys="str", recipe=recipe, key_secret=b"0" * 16)
+    plan = plan_shards(24, 2, by="ones", options=options)
+    made = on_spark.with_fingerprints(frame, recipe)
+    assert made.dtypes[-1] == ("sketch", "binary")
+    on_spark.build(made, plan, tmp_path / "s")
+    batch = recipe.batch(texts, keys=[f"k{number}" for number in range(25)])
+    with simindex.open(tmp_path / "i.sim", "c", options=options) as index:
+        index.append(batch)
+        index.commit()
+        for near in ({"similarity": 0.8}, {"similarity": 0.8, "measure": "jaccard"}):
+            found = on_spark.query(spark, tmp_path / "s", batch, **near).toArrow()
+            told = zip(*(found[name].to_pylist() for name in ("query", "key", "distance")),
+                       strict=True)
+            expected = index.query(batch, **near, recall=1.0)
+            wanted = zip(
+                expected.query.tolist(), expected.keys() or (), expected.distance.tolist(),
+                strict=True,
+            )
+            assert sorted(told) == sorted(wanted)
+            assert len(expected) > 40
+    with pytest.raises(InvalidBatch, match="a column 'fingerprint' already"):
+        on_spark.with_fingerprints(made, recipe)
+    with pytest.raises(InvalidBatch, match="no column 'body'"):
+        on_spark.with_fingerprints(frame, recipe, text="body")
+
+
+def test_keys_of_bytes_come_back(spark: Any, tmp_path: Path) -> None:
+    from simindex.distributed import spark as on_spark
+
+    keys = [b"\xff", b"\xfe", b""]
+    frame = spark.createDataFrame(
+        [(row, bytearray(key)) for row, key in zip((1, 3, -3), keys, strict=True)],
+        "fingerprint bigint, key binary",
+    ).coalesce(1)
+    options = simindex.IndexOptions(keys="bytes")
+    on_spark.build(frame, plan_shards(3, 2, by="prefix", options=options), tmp_path / "s")
+    rows = np.array([1, 3, 2**64 - 3, 7 << 40], np.uint64)
+    found = on_spark.query(spark, tmp_path / "s", rows, h=0)
+    assert dict(found.dtypes)["key"] == "binary"
+    told = sorted((row["query"], bytes(row["key"])) for row in found.collect())
+    assert told == list(enumerate(keys))
+    assert on_spark.dedup(spark, tmp_path / "s", h=1).count() == 1
+
+
+def test_columns_that_are_not_of_rows_are_refused(spark: Any, tmp_path: Path) -> None:
+    """By their types before a job starts; by their values in a task, before a shard is built."""
+    from simindex.distributed import spark as on_spark
+
+    wide, keyed = simindex.IndexOptions(bits=128), simindex.IndexOptions(keys="str")
+
+    def refused(rows: Any, schema: str, message: str, options: Any = None) -> InvalidBatch:
+        frame = spark.createDataFrame(rows, schema).coalesce(1)
+        plan = plan_shards(3, 2, by="prefix", options=options)
+        with pytest.raises(InvalidBatch, match=message) as raised:
+            on_spark.build(frame, plan, tmp_path / "s")
+        assert not (tmp_path / "s").exists()
+        return raised.value
+
+    tracker = spark.sparkContext.statusTracker()
+    before = len(tracker.getJobIdsForGroup(None))
+    refused([(1.5, 5)], "fingerprint double, id bigint", "'fingerprint' is DOUBLE")
+    refused([(1, "a")], "fingerprint bigint, id string", "'id' is STRING")
+    assert len(tracker.getJobIdsForGroup(None)) == before
+    lists = "fingerprint array<bigint>, id int"
+    ragged = [([1, 2], 5), ([3], 6), ([4, 5, 6], 7)]
+    error = refused(ragged, lists, r"row 1 of a block \(id 6\) does not have the 2 numb", wide)
+    assert error.data["column"] == "fingerprint" and error.remedy
+    texts = spark.createDataFrame([("k", "a b c"), ("l", None)], "key string, text string")
+    with pytest.raises(InvalidBatch, match="is null"):
+        made = on_spark.with_fingerprints(texts.coalesce(1), simindex.Recipe())
+        on_spark.build(made, plan_shards(2, 1, by="prefix", options=keyed), tmp_path / "s")
+
+
 def killed_once(folder: Path) -> Any:
     """Makes of a function one whose process is killed when it has done its work, the first time.
 

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import ray
 
-from simindex.arrays import U64
+from simindex.arrays import F16, I64, U64
+from simindex.checks import require
 from simindex.distributed.building import build_shard
 from simindex.distributed.creation import listed, require_new, write_first_map
 from simindex.distributed.plan import By, ShardPlan, plan_shards
@@ -45,9 +46,14 @@ from simindex.distributed.shardmap import ShardMap, read_map
 from simindex.distributed.shards import Shards
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
+from simindex.storage.tables.reservoir import in_root_mean_squares
 
 SAMPLE_ROWS = 64
 """Of a block, at least, to find regions by, or one row of so many: an eighth of a byte a row."""
+
+WEIGHTED_ROWS = 512
+"""Of a block that is made, whose weights go along, or one row of eight: of 64 bits 16 bytes a row,
+where all weights take 256. A shard draws its sample of weights from them, 16,384 by default."""
 
 Noted = Callable[[Any, Any], None]
 """Is given each item, and what its task says of it."""
@@ -61,6 +67,18 @@ class Block(NamedTuple):
     keys: Any
     """As `IndexOptions` takes it."""
     sample: U64
+
+
+class Made(NamedTuple):
+    """A batch that a task has made, with the weights of some of its rows."""
+
+    batch: Batch
+    places: I64
+    weights: F16
+    """Of the rows at these places, in units of their root mean square, as files have them."""
+
+    def __len__(self) -> int:
+        return len(self.batch)
 
 
 def build(
@@ -169,14 +187,19 @@ def build_made(
     return _built(root, known, blocks, shards, by, options(), folder, tasks)
 
 
-def made_block(make: Callable[[Any], tuple[Batch, Any]], item: Any) -> tuple[Any, Batch]:
+def made_block(make: Callable[[Any], tuple[Batch, Any]], item: Any) -> tuple[Any, Made]:
     """What is known of the batch of an item and told of it; and the batch.
 
-    It is without its weights, and without the recipe, which can be larger than the block.
+    It has the weights of some rows, and not the recipe, which can be larger than the block.
     """
     batch, told = make(item)
-    batch = Batch(batch.rows, ids=batch.ids, keys=batch.keys, sketch=batch.sketches)
-    return (describe(batch), told), batch
+    plain = Batch(batch.rows, ids=batch.ids, keys=batch.keys, sketch=batch.sketches)
+    places = np.empty(0, np.int64)
+    weights = np.empty((0, batch.bits), np.float16)
+    if batch.weights is not None:
+        places = np.arange(0, len(batch), max(1, min(8, len(batch) // WEIGHTED_ROWS)))
+        weights = in_root_mean_squares(batch.weights[places])
+    return (describe(plain), told), Made(plain, places, weights)
 
 
 def _built(
@@ -224,9 +247,26 @@ class _Parts:
 
     def __iter__(self) -> Iterator[Batch]:
         for first, reference in self._blocks:
-            part = self._plan.part(self._number, _as_batch(ray.get(reference)), first)
-            if len(part):
-                yield part
+            block = ray.get(reference)
+            for batch in self._weighted(block, first) if isinstance(block, Made) else (
+                self._plan.part(self._number, _as_batch(block), first),
+            ):
+                if len(batch):
+                    yield batch
+
+    def _weighted(self, block: Made, first: int) -> Iterator[Batch]:
+        """The rows without weights, and those with them: a batch has those of all rows, or none."""
+        named = self._plan.named(block.batch, first)
+        mine = self._plan.shards_of(named, first) == self._number
+        plain = mine.copy()
+        plain[block.places] = False
+        yield named.take(np.flatnonzero(plain))
+        known = mine[block.places]
+        part = named.take(block.places[known])
+        yield Batch.checked(
+            part.rows, ids=part.ids, keys=part.keys, recipe=None, sketches=part.sketches,
+            weights=block.weights[known].astype(np.float32),
+        )
 
 
 def _as_batch(block: Any) -> Batch:

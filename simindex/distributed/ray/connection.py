@@ -95,6 +95,8 @@ class Connection(Shards):
     ) -> Iterator[Matches]:
         """The answers of `query` to batches, in their order, a few of which are asked at once.
 
+        They are equal to those of one index where `Shards.query` says so.
+
         Parameters
         ----------
         batches : iterable of Batch or of fingerprints, a Batch, or a Dataset of Ray

@@ -10,7 +10,7 @@ import pytest
 from sharded import answers, families
 
 import simindex
-from simindex.distributed import Shards
+from simindex.distributed import Shards, plan_shards
 from simindex.errors import ClusterFailed, InvalidBatch
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
@@ -19,6 +19,7 @@ pa = pytest.importorskip("pyarrow")
 from ray import data  # noqa: E402
 
 from simindex.distributed import ray as on_ray  # noqa: E402
+from simindex.distributed.ray import building  # noqa: E402
 from simindex.distributed.ray.blocks import batch_of  # noqa: E402
 from simindex.distributed.ray.building import build_made  # noqa: E402
 
@@ -154,3 +155,29 @@ def test_reading_that_would_wait_for_ever_is_refused(tmp_path: Path) -> None:
         pytest.raises(ClusterFailed, match="reading of a Dataset"),
     ):
         list(shards.query_stream(data.range(10), h=3))
+
+
+@pytest.mark.parametrize("by", ["rows", "prefix"])
+def test_blocks_take_the_weights_of_one_row_of_eight_along(by: Any) -> None:
+    """All rows come once, each into its shard, with the number of its place."""
+    rng = np.random.default_rng(5)
+    weights = rng.standard_normal((4096, 64), np.float32)
+    rows = np.packbits(weights >= 0, axis=1).view(">u8").astype(np.uint64)
+    (known, told), made = building.made_block(
+        lambda item: (simindex.Batch(rows, weights=weights), item), "told"
+    )
+    assert (known.rows, told) == (4096, "told")
+    plan = plan_shards(5096, 3, by=by)
+    seen = 0
+    for number in range(3):
+        plain, weighted = building._Parts(plan, number, [])._weighted(made, 1000)
+        assert plain.weights is None and weighted.weights is not None
+        for part in (plain, weighted):
+            places = part.ids.astype(np.int64) - 1000
+            assert np.array_equal(part.rows, rows[places])
+            assert (plan.shards_of(simindex.Batch(rows), 1000)[places] == number).all()
+            seen += len(part)
+        assert (places % 8 == 0).all()
+        signs = np.packbits(weighted.weights >= 0, axis=1).view(">u8")
+        assert np.array_equal(signs.astype(np.uint64), weighted.rows)
+    assert seen == 4096

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import simindex
 from simindex.cli import program
-from simindex.distributed import read_map
+from simindex.distributed import Shards, read_map
 from simindex.distributed.shard import named_rows
 
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
@@ -115,6 +115,18 @@ def test_commands_print_what_the_local_ones_do(folder: Path, ours: str, local: s
         found, expected = sorted(found), sorted(expected)
     assert found == expected
     assert len(found) > 20
+
+
+def test_shards_keep_a_sample_of_weights_as_an_index_does(made: Path) -> None:
+    """Of all rows here, as there are few."""
+    for root, local in (("s", "local.sim"), ("sketched", "sketched.sim")):
+        with simindex.open(made / local) as index:
+            expected = index.stats().sample_rows
+        held = 0
+        for shard in read_map(made / root).shards:
+            with simindex.open(shard.path) as index:
+                held += index.stats().sample_rows
+        assert held == expected == 40
 
 
 def test_first_prints_one_match_of_each_query(folder: Path) -> None:
@@ -246,6 +258,37 @@ def test_errors_end_commands_in_one_line(folder: Path) -> None:
         assert done.exit_code == code, done.output
         assert message in done.stderr
     assert not Path("t").exists()
+
+
+def test_appended_documents_are_found_in_all_shards_also_of_a_split_one(folder: Path) -> None:
+    """As in the index that has got the same documents; nothing is added twice."""
+    told = printed("ray", "append", "sketched", "strange.jsonl", "--json", "--cpus", "0.1")
+    told = json.loads(told[0])
+    assert (told["added"], told["rows"], told["shards"]) == (30, 70, 3)
+    told = json.loads(printed("ray", "split", "sketched", "1", "--json", "--cpus", "0.1")[0])
+    assert told["numbers"] == [1, 3] and min(told["rows"]) > 0
+    assert len(read_map("sketched")) == 4 and read_map("sketched").rows == 70
+    printed("build", "sketched.sim", "strange.jsonl", "--append")
+    ask = "docs.jsonl", "strange.jsonl", "-d", "9"
+    found = printed("ray", "query", "sketched", *ask, "--cpus", "0.1")
+    assert found == printed("query", "sketched.sim", *ask) and len(found) > 70
+    done = run("ray", "append", "sketched", "strange.jsonl", "--cpus", "0.1")
+    assert done.exit_code == 2 and "already" in done.stderr
+    assert read_map("sketched").rows == 70
+
+
+def test_fingerprints_are_appended_with_their_ids(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Shards.build("s", simindex.Batch([1, 2], ids=[5, 6]), 1)
+    Path("more.jsonl").write_text("".join(
+        json.dumps({"id": number, "fingerprint": f"{number:016x}"}) + "\n" for number in (7, 8)
+    ))
+    done = run("ray", "append", "s", "more.jsonl")
+    assert done.exit_code == 0 and "added 2 rows" in done.stderr
+    matches = Shards("s").query([7, 8], h=0)
+    assert matches.id.tolist() == [7, 8]
 
 
 def test_inputs_without_documents_make_nothing(folder: Path) -> None:

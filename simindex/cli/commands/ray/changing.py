@@ -1,0 +1,135 @@
+"""`simindex ray append` and `ray split`: more rows in shards, and more shards of the same rows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import simindex
+from simindex.cli.app import nothing_to_do
+from simindex.cli.choices import output_options
+from simindex.cli.commands.ray.group import connection_options, ray
+from simindex.cli.console import count, duration, emit, say
+from simindex.cli.numbers import Count
+from simindex.cli.progress import Progress
+from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.recipes import prepared_with, recipe_of_documents
+from simindex.inputs import require_inputs
+
+if TYPE_CHECKING:
+    from simindex.cli.contents import Rows, Texts
+
+
+@ray.command()
+@connection_options
+@inputs_argument
+@input_options
+@output_options
+def append(
+    root: str, connection: dict[str, Any], inputs: tuple[str, ...], reading: Reading,
+    as_json: bool, quiet: bool,
+) -> None:
+    """Add documents or fingerprints to the shards in ROOT, with their recipe.
+
+    All rows of the INPUTs are in memory, without their weights, and are added at once, or none of
+    them. A document whose key a shard has already ends the run with an error.
+    """
+    from simindex.distributed import ray as on_ray
+
+    started = time.perf_counter()
+    if not inputs:
+        inputs = piped_input("nothing to append: give an INPUT after ROOT")
+    require_inputs(inputs)
+    with on_ray.connect(root, **connection) as shards:
+        contents = _contents(root, shards.shard_map.shards[0].path, inputs, reading)
+        batch = _all_rows(contents, quiet=quiet or as_json)
+        if batch is not None:
+            shards.append(batch)
+        now = shards.shard_map
+    contents.without.close()
+    if batch is None:
+        contents.say()
+        nothing_to_do(f"the inputs hold no {contents.noun}: {root} is as it was", quiet=quiet)
+    spent_s = time.perf_counter() - started
+    if as_json:
+        emit({"added": len(batch), "rows": now.rows, "shards": len(now), "seconds": spent_s})
+    elif not quiet:
+        contents.say()
+        if contents.short is not None:
+            contents.short.say(len(batch))
+        say(
+            f"added {count(len(batch), 'row')} to {root}, which has {now.rows:,} in "
+            f"{count(len(now), 'shard')}, in {duration(spent_s)}"
+        )
+
+
+@ray.command()
+@connection_options
+@click.argument("number", type=Count(0))
+@output_options
+def split(
+    root: str, connection: dict[str, Any], number: int, as_json: bool, quiet: bool
+) -> None:
+    """Divide the shard of this NUMBER in two: by leading bits, or by ones if the shards are so.
+
+    The sample of weights of the shard does not go along.
+    """
+    from simindex.distributed import ray as on_ray
+
+    started = time.perf_counter()
+    with on_ray.connect(root, **connection) as shards:
+        now = shards.split(number)
+    new = now.shards[-1].number
+    rows = {one.number: one.rows for one in now.shards}
+    spent_s = time.perf_counter() - started
+    if as_json:
+        emit({
+            "shards": len(now), "numbers": [number, new], "rows": [rows[number], rows[new]],
+            "seconds": spent_s,
+        })
+    elif not quiet:
+        say(
+            f"split shard {number} of {root} into shards {number} and {new} of {rows[number]:,} "
+            f"and {count(rows[new], 'row')}, in {duration(spent_s)}"
+        )
+
+
+def _contents(root: str, shard: str, inputs: tuple[str, ...], reading: Reading) -> Texts | Rows:
+    """What the inputs hold, for shards of which one is told."""
+    from simindex.cli.contents import Rows, Texts
+
+    if reading.holds_fingerprints(inputs):
+        return Rows.of(inputs, reading, Path(shard), bits=None, append=True)
+    with simindex.open(shard, "r") as index:
+        recipe = recipe_of_documents(
+            index, root, "texts cannot be added to it",
+            "give a .hex or .npy file of fingerprints",
+        )
+    return Texts(prepared_with(recipe, inputs, reading, Path(root).absolute()), added=True)
+
+
+def _all_rows(contents: Texts | Rows, *, quiet: bool) -> simindex.Batch | None:
+    """All rows in one batch; None if there is none."""
+    import numpy as np
+
+    from simindex.cli.chunks import joined
+
+    batches: list[simindex.Batch] = []
+    ids = []
+    with Progress("reading", quiet=quiet, extent=contents.extent) as progress:
+        groups: Any = contents.groups(contents.most)
+        for group in groups:
+            batch = contents.batch(group).without_weights()
+            progress.advance(*contents.size(group))
+            if len(batch):
+                batches.append(batch)
+                ids += [] if batch.ids is None else [batch.ids]
+    if not batches:
+        return None
+    made = joined(batches)
+    if not ids:
+        return made
+    return simindex.Batch(made.rows, ids=np.concatenate(ids), sketch=made.sketches)
