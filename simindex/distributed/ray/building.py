@@ -23,7 +23,6 @@ import numpy as np
 import ray
 
 from simindex.arrays import F16, I64, U64
-from simindex.checks import require
 from simindex.distributed.building import build_shard
 from simindex.distributed.creation import listed, require_new, write_first_map
 from simindex.distributed.plan import By, ShardPlan, plan_shards
