@@ -119,7 +119,7 @@ class CalibrationReport:
     by_similarity: tuple[SimilarityRates, ...]
     edits: tuple[EditRates, ...]
     advice: Advice | None
-    """None where no two documents are similar."""
+    """None where fewer than 20 pairs of different features are similar."""
     own: Advice | None
     """The same of the sketch that the recipe has, where `advice` is of another width."""
     seconds: float
