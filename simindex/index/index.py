@@ -269,6 +269,8 @@ class Index:
         ids: Any = None,
         keys: Any = None,
         h: int | None = None,
+        similarity: float | None = None,
+        measure: str = "cosine",
     ) -> PairExplanation:
         """Tells why two documents match or not.
 
@@ -281,6 +283,9 @@ class Index:
             is given as a text alone.
         h : int, optional
             The radius. Default: `Index.h`.
+        similarity, measure : float and str, optional
+            In place of h, as in `pairs`: whether the two are within the radius of candidates, and
+            their sketches near enough.
 
         Returns
         -------
@@ -291,7 +296,8 @@ class Index:
         Raises
         ------
         InvalidOption
-            If a document has neither text nor name, or the index has no document of the name.
+            If a document has neither text nor name, the index has no document of the name, or h or
+            the similarity is out of range.
         InvalidBatch
             If a text or a name is of another type, or texts are given to an index whose rows came
             without a recipe.
@@ -307,7 +313,10 @@ class Index:
 
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
-        return explained_pair(self._handle, (a, b), ids, keys, h=self.h if h is None else h)
+        return explained_pair(
+            self._handle, (a, b), ids, keys, h=h, usual=self.h, similarity=similarity,
+            measure=measure,
+        )
 
     # -- questions ---------------------------------------------------------------------------------
 
