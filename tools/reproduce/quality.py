@@ -274,7 +274,10 @@ def _across(options: argparse.Namespace) -> str:
     found = []
     for name, documents in collections(options):
         for by in across.APART:
-            found.append(across.measured(name, by, documents, options.seed))
+            found.append(across.measured(
+                name, by, documents, options.seed,
+                {"projection": options.projection, "seed": options.recipe_seed},
+            ))
             say(found[-1].line())
     return across.table(found)
 
@@ -314,6 +317,11 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("--of-a-path", type=int, default=6, help="revisions of a path among them")
     asked.add_argument("--first", type=int, default=100, help="documents that a stream learns from")
     asked.add_argument("--seed", type=int, default=2011)
+    asked.add_argument(
+        "--projection", default="sign", choices=("sign", "gaussian", "ternary"),
+        help="of the recipe; for across",
+    )
+    asked.add_argument("--recipe-seed", type=int, default=0, help="for across")
     asked.add_argument("--only", choices=(*PARTS, *ASKED))
     return asked
 
