@@ -132,4 +132,5 @@ def test_few_similar_pairs_recommend_and_store_nothing(
 
 
 def test_a_wrong_precision_is_named_as_the_option(run: Run, built: str) -> None:
-    assert "--precision 0.0 is not" in run("calibrate", built, "a.jsonl", "--precision", 0, code=2).stderr
+    said = run("calibrate", built, "a.jsonl", "--precision", 0, code=2).stderr
+    assert "--precision 0.0 is not" in said
