@@ -87,7 +87,7 @@ class PairExplanation:
     """Cosine as it is estimated from the sketches, or from the fingerprints without them; the
     resemblance if that was asked for."""
     standard_error: float | None
-    """Of `similarity`, for texts of many features: see docs/explanation/methods.md."""
+    """Of `similarity`; too small where few features have most of the weight of a text."""
     compared_bits: int | None
     """Width of what the similarity is estimated from."""
     sketch_distance: int | None

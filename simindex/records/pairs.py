@@ -99,8 +99,10 @@ class Pairs:
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (p,). None unless it was asked for.
 
-        It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
+        It is too small where few features have most of the weight of a text: often in texts of
+        fewer than 50 features if the recipe has idf or the index no sketch, and in a text of any
+        length if one word outweighs all others. It holds for all with ``projection="gaussian"``.
+        docs/explanation/methods.md has the figures.
         """
         bits = self.similarity_bits
         return standard_error(self.distance, bits, self.measure) if bits else None
