@@ -145,9 +145,10 @@ def calibrate(
 
 def sampled(documents: Iterable[str | bytes], sample: int, seed: int) -> list[str]:
     """A uniform sample of documents, in no order; all of them if they are few."""
-    if isinstance(documents, (str, bytes)):
+    if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
+        one = "one text" if isinstance(documents, (str, bytes)) else type(documents).__name__
         raise InvalidBatch(
-            "one text is given, and a sample has several", remedy="give an iterable of texts",
+            f"{one} is given, and a sample has several texts", remedy="give an iterable of texts",
         )
     random = Random(seed)
     kept: list[str | bytes] = []

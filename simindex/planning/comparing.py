@@ -59,6 +59,7 @@ def explain_pair(
     which the first 5,000 are aligned.
     """
     recipe = Recipe() if recipe is None else recipe
+    require(isinstance(recipe, Recipe), "recipe", recipe, "a Recipe")
     near = nearness(h, similarity, measure, recipe.bits, recipe.sketch_bits, recipe)
     h = recipe.h if h is None else h
     batch = recipe.batch([a, b], threads=1)

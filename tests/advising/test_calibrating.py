@@ -166,7 +166,7 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_what_is_no_text_is_refused() -> None:
-    for wrong in ("one text", [b"\xff", "x"], [7, 8]):
+    for wrong in ("one text", [b"\xff", "x"], [7, 8], None, 5):
         with pytest.raises(InvalidBatch):
             simindex.calibrate(wrong)  # type: ignore[arg-type]
 

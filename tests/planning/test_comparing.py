@@ -35,6 +35,7 @@ def test_a_resemblance_is_estimated_as_find_all_does() -> None:
 @pytest.mark.parametrize("wrong", [
     {"similarity": 0.2}, {"similarity": "x"}, {"similarity": 0.9, "h": 3}, {"measure": "jaccard"},
     {"similarity": 0.8, "measure": "jaccard"}, {"h": 65}, {"h": "3"},
+    {"recipe": "tfidf"},
 ])
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidOption):
