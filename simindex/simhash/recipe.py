@@ -425,7 +425,7 @@ class Recipe:
         return _restored, (self.to_bytes(), self.tokenizer if by_name else None)
 
     def to_bytes(self) -> bytes:
-        """The recipe and all that it learned, for `from_bytes`. It stores the name of a tokenizer."""
+        """The recipe and all that it learned, for `from_bytes`. Of a tokenizer it has the name."""
         return recipe_bytes.packed(self.to_dict(), self.idf)
 
     @classmethod
