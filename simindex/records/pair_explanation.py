@@ -49,7 +49,7 @@ class FlippedBit:
 
 @dataclass(frozen=True, slots=True)
 class WordChange:
-    """A run of words that two texts have both, or that differs."""
+    """A run of words that both texts have, or that differs."""
 
     kind: Literal["equal", "changed"]
     a: str

@@ -72,12 +72,12 @@ def calibrate(
     sample: int, seed: int, dry_run: bool, output: str | None, turn: Turn, threads: int | None,
     verbose: bool, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Recommend a threshold for INDEX, by what it misses and takes in of your own documents.
+    """Recommend a threshold for INDEX, measured on a sample of your own documents.
 
-    Draws a sample of the INPUTs, which should be such documents as the index has. Without an INPUT
-    it reads the files that keys of INDEX name. Compares the pairs that stand in the sample by the
-    exact cosine of their features, makes edited copies, and measures which of them each radius
-    misses, with and without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
+    Draws a sample of the INPUTs, which should be documents like those of INDEX. Without an INPUT it
+    reads the files that keys of INDEX name. Compares the pairs in the sample by the exact cosine of
+    their features, makes edited copies, and measures which of them each radius misses, with and
+    without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
     `query --calibrated` and `dedup --calibrated` use it.
     """
     require_inputs(inputs, "check the name")
