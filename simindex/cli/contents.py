@@ -17,7 +17,15 @@ import click
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.chunks import CHUNK_DOCUMENTS, Chunk, SkippedReport, characters_of, chunks
+from simindex.cli.chunks import (
+    CHUNK_DOCUMENTS,
+    Chunk,
+    SkippedReport,
+    characters_of,
+    chunk_bytes,
+    chunks,
+    rows_bytes,
+)
 from simindex.cli.console import say
 from simindex.cli.opening import open_index
 from simindex.cli.repeated_ids import RepeatedIds
@@ -65,8 +73,11 @@ class Contents(Protocol[G]):
     def options(self, first: G) -> dict[str, Any]:
         """Options of a new index for it, told by the first group."""
 
-    def batch(self, group: G) -> simindex.Batch:
+    def batch(self, group: G, threads: int | None = None) -> simindex.Batch:
         """The rows of a group."""
+
+    def held_bytes(self, group: G) -> int:
+        """What a group takes in memory."""
 
     def admitted(
         self, existing: Existing, index: simindex.Index, group: G, batch: simindex.Batch
@@ -119,12 +130,15 @@ class Texts:
     def options(self, first: Chunk) -> dict[str, Any]:
         return {"keys": "str", "recipe": self.prepared.recipe}
 
-    def batch(self, group: Chunk) -> simindex.Batch:
+    def batch(self, group: Chunk, threads: int | None = None) -> simindex.Batch:
         assert self.short is not None
         self.repeated.add(group)
-        batch = self.short.batch(group)
+        batch = self.short.batch(group, threads=threads)
         self.without.add(group, batch.skipped)
         return batch
+
+    def held_bytes(self, group: Chunk) -> int:
+        return chunk_bytes(group)
 
     def made_elsewhere(self, group: Chunk, told: Told) -> None:
         """What `batch` notes, of a group whose batch `ShortTexts.task` made."""
@@ -216,8 +230,11 @@ class Rows:
             "keys": _kind_of_names(batch), "bits": batch.bits, "sketch_bits": batch.sketch_bits
         }
 
-    def batch(self, group: Fingerprints) -> simindex.Batch:
+    def batch(self, group: Fingerprints, threads: int | None = None) -> simindex.Batch:
         return group.batch
+
+    def held_bytes(self, group: Fingerprints) -> int:
+        return rows_bytes(group.batch)
 
     def admitted(
         self, existing: Existing, index: simindex.Index, group: Fingerprints,
