@@ -350,7 +350,7 @@ class Slot(Generic[T]):
         """An entry for each share of the room that is free, and one for the end of taking."""
         for _ in range(1 if size_of is None else AHEAD_ITEMS):
             self._room.put(None)
-        self._abandoned = False
+        self._abandoned = self._was_full = False
 
     def _shares(self, item: T) -> int:
         """How many shares of the room it takes; a large item takes all."""
@@ -364,10 +364,17 @@ class Slot(Generic[T]):
         """Whether an item can be taken at once, or the end be seen."""
         return not self._items.empty()
 
+    def was_full(self) -> bool:
+        """Whether the other thread has had to wait for room since this was asked last."""
+        full, self._was_full = self._was_full, False
+        return full
+
     def put(self, item: T) -> bool:
         """Waits until there is room; False if nobody will take this one."""
         shares = self._shares(item)
         for _ in range(shares):
+            if self._room.empty():
+                self._was_full = True
             self._room.get()
             if self._abandoned:
                 return False

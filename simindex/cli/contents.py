@@ -8,7 +8,7 @@ Groups are read by another thread, and become batches on the main one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -73,8 +73,11 @@ class Contents(Protocol[G]):
     def options(self, first: G) -> dict[str, Any]:
         """Options of a new index for it, told by the first group."""
 
-    def batch(self, group: G, threads: int | None = None) -> simindex.Batch:
-        """The rows of a group."""
+    def work(self) -> Callable[[G, int | None], Any]:
+        """Makes what `batch` takes, of a group on so many threads. Any thread may call it."""
+
+    def batch(self, group: G, made: Any) -> simindex.Batch:
+        """The rows of a group, of which this was made; groups come in their order."""
 
     def held_bytes(self, group: G) -> int:
         """What a group takes in memory."""
@@ -130,18 +133,20 @@ class Texts:
     def options(self, first: Chunk) -> dict[str, Any]:
         return {"keys": "str", "recipe": self.prepared.recipe}
 
-    def batch(self, group: Chunk, threads: int | None = None) -> simindex.Batch:
+    def work(self) -> Callable[[Chunk, int | None], tuple[simindex.Batch, Told]]:
         assert self.short is not None
-        self.repeated.add(group)
-        batch = self.short.batch(group, threads=threads)
-        self.without.add(group, batch.skipped)
+        return self.short.work()
+
+    def batch(self, group: Chunk, made: tuple[simindex.Batch, Told]) -> simindex.Batch:
+        batch, told = made
+        self.made_elsewhere(group, told)
         return batch
 
     def held_bytes(self, group: Chunk) -> int:
         return chunk_bytes(group)
 
     def made_elsewhere(self, group: Chunk, told: Told) -> None:
-        """What `batch` notes, of a group whose batch `ShortTexts.task` made."""
+        """Notes what there is to tell of a group, whose batch another thread or process made."""
         assert self.short is not None
         self.repeated.add(group)
         self.short.number += told.short
@@ -230,7 +235,10 @@ class Rows:
             "keys": _kind_of_names(batch), "bits": batch.bits, "sketch_bits": batch.sketch_bits
         }
 
-    def batch(self, group: Fingerprints, threads: int | None = None) -> simindex.Batch:
+    def work(self) -> Callable[[Fingerprints, int | None], None]:
+        return lambda group, threads: None
+
+    def batch(self, group: Fingerprints, made: None) -> simindex.Batch:
         return group.batch
 
     def held_bytes(self, group: Fingerprints) -> int:

@@ -51,8 +51,8 @@ def learned_and_kept(
         closing(read_ahead(chunks(documents), slot)) as read,
     ):
         for chunk in read:
-            # If no chunk waits, reading is behind: a processor is left to it.
-            threads = None if slot.waits else fewer
+            # Unless the reader is ahead and waits, a processor is left to it.
+            threads = None if slot.was_full() else fewer
             progress.advance(len(chunk))
             if progress.documents < least:
                 first.append(chunk)

@@ -125,8 +125,8 @@ def learned_from_sample(
         closing(read_ahead(chunks(documents), slot)) as read,
     ):
         for chunk in read:
-            # If no chunk waits, reading is behind: a processor is left to it.
-            threads = None if slot.waits else fewer
+            # Unless the reader is ahead and waits, a processor is left to it.
+            threads = None if slot.was_full() else fewer
             if held is not None:
                 slim, taken = slimmed(chunk, printed)
                 held.append(slim)
