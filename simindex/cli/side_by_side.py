@@ -27,6 +27,9 @@ R = TypeVar("R")
 AT_ONCE = 2
 """Items that are worked on. Each may be large, so more processors share an item instead."""
 
+NAME = "simindex-working"
+"""Of the threads."""
+
 HELD = 3
 """Items worked on, and those that are done or wait for a thread."""
 
@@ -45,7 +48,7 @@ def side_by_side(
         return
     call = partial(_called, work, -(-threads // AT_ONCE))
     waiting: deque[tuple[T, Future[R]]] = deque()
-    pool = Pool(AT_ONCE, "simindex-working")
+    pool = Pool(AT_ONCE, NAME)
     try:
         for item in items:
             waiting.append((item, pool.submit(call, item)))
