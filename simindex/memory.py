@@ -41,26 +41,6 @@ def give_back() -> None:
         trim(0)
 
 
-MAPPED_BYTES, KEPT_BYTES = 1 << 23, 1 << 25
-"""Smaller arrays come from memory that was freed before, of which each heap keeps so much."""
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-
-
-def keep_freed() -> None:
-    """Has the C library use again what was freed, instead of giving it back at once.
-
-    A command that makes arrays of a megabyte, thousands of times, else gets new pages of the system
-    for each, which it has to clear.
-    """
-    import ctypes
-
-    with suppress(OSError, AttributeError):  # no GNU C library
-        option = ctypes.CDLL(None).mallopt
-        option(_M_MMAP_THRESHOLD, MAPPED_BYTES)
-        option(_M_TRIM_THRESHOLD, KEPT_BYTES)
-
-
 @lru_cache(maxsize=1)
 def _trim() -> Callable[[int], int] | None:
     """`malloc_trim` of the GNU C library; others have none."""

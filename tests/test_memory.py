@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -51,27 +49,6 @@ def test_freed_memory_is_given_back_below_what_is_held() -> None:
     memory.give_back()
     assert anonymous_bytes() < before - 900 * size
     assert len(held) == size
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have no such option")
-def test_arrays_of_a_megabyte_get_no_new_pages_each() -> None:
-    """In a process of its own: the options cannot be read, nor set back."""
-    script = """
-import resource
-from simindex.memory import keep_freed
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(50):
-        bytearray(1 << 20), bytearray(3 << 20)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-keep_freed()
-faults()
-print(faults())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True
-    )
-    assert int(done.stdout) < 1000
 
 
 def anonymous_bytes() -> int:

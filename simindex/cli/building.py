@@ -94,7 +94,7 @@ class Run:
         """Groups with their rows, which are made while others are read and others added."""
         slot: Slot[Any] = Slot(self.contents.held_bytes)
         with closing(read_ahead(self.contents.groups(most), slot)) as groups:
-            made = side_by_side(groups, self.contents.work())
+            made = side_by_side(groups, self.contents.work(), lambda: slot.waits)
             with closing(made):
                 for group, rows in made:
                     yield group, self.contents.batch(group, rows)

@@ -35,11 +35,13 @@ HELD = 3
 
 
 def side_by_side(
-    items: Iterable[T], work: Callable[[T, int], R]
+    items: Iterable[T], work: Callable[[T, int], R], ready: Callable[[], bool]
 ) -> Generator[tuple[T, R], None, None]:
-    """Each item with what `work` makes of it on so many threads; what it raises is raised in turn.
+    """Each item with what `work` makes of it on so many threads.
 
-    At most `HELD` items are taken before the first of them is given.
+    At most `HELD` items are taken before the first of them is given, and none is waited for while
+    another one is worked on: `ready` says whether the next one is there. What `items` or `work`
+    raises is raised after the results before it.
     """
     threads = thread_count(None, CHUNK_DOCUMENTS, worth=1)
     if threads == 1:
@@ -48,18 +50,28 @@ def side_by_side(
         return
     call = partial(_called, work, -(-threads // AT_ONCE))
     waiting: deque[tuple[T, Future[R]]] = deque()
+    rest, more, error = iter(items), True, None
     pool = Pool(AT_ONCE, NAME)
     try:
-        for item in items:
-            waiting.append((item, pool.submit(call, item)))
-            del item
-            if len(waiting) == HELD:
-                first, future = waiting.popleft()
-                yield first, future.result()
-        while waiting:
+        while more or waiting:
+            if more and (not waiting or (len(waiting) < HELD and ready())):
+                try:
+                    item = next(rest)
+                except StopIteration:
+                    more = False
+                except Exception as raised:
+                    more, error = False, raised
+                else:
+                    waiting.append((item, pool.submit(call, item)))
+                    del item
+                continue
             first, future = waiting.popleft()
             yield first, future.result()
+            del first, future
+        if error is not None:
+            raise error
     finally:
+        error = None  # which refers to this frame
         pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from typing import TypeVar
 
 import pytest
 
 from simindex.cli import side_by_side as module
-from simindex.cli.side_by_side import HELD, side_by_side
+from simindex.cli.side_by_side import HELD
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def side_by_side(
+    items: Iterable[T], work: Callable[[T, int], R], ready: bool = True
+) -> Generator[tuple[T, R], None, None]:
+    return module.side_by_side(items, work, lambda: ready)
 
 
 @pytest.fixture
@@ -48,7 +59,9 @@ def test_one_processor_works_in_the_calling_thread(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.usefixtures("two")
-def test_few_items_are_taken_before_the_first_is_given() -> None:
+@pytest.mark.parametrize("ready", [True, False])
+def test_few_items_are_taken_before_the_first_is_given(ready: bool) -> None:
+    """None but the first where the next one is not there: a stream may never go on."""
     taken: list[int] = []
 
     def items() -> Iterator[int]:
@@ -56,9 +69,9 @@ def test_few_items_are_taken_before_the_first_is_given() -> None:
             taken.append(number)
             yield number
 
-    with closing(side_by_side(items(), lambda item, threads: item)) as made:
+    with closing(side_by_side(items(), lambda item, threads: item, ready)) as made:
         assert next(made) == (0, 0)
-        assert taken == list(range(HELD))
+        assert taken == list(range(HELD if ready else 1))
 
 
 @pytest.mark.usefixtures("two")
@@ -75,13 +88,16 @@ def test_an_error_is_raised_after_the_results_before_it() -> None:
 
 
 @pytest.mark.usefixtures("two")
-def test_what_the_items_raise_is_raised() -> None:
+def test_what_the_items_raise_is_raised_after_the_results_before_it() -> None:
     def items() -> Iterator[int]:
         yield 1
+        yield 2
         raise OSError("no more")
 
+    made = side_by_side(items(), lambda item, threads: item)
+    assert [next(made), next(made)] == [(1, 1), (2, 2)]
     with pytest.raises(OSError, match="no more"):
-        list(side_by_side(items(), lambda item, threads: item))
+        next(made)
 
 
 def test_no_threads_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

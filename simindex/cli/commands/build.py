@@ -45,7 +45,6 @@ from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
 from simindex.inputs import require_inputs
-from simindex.memory import keep_freed
 from simindex.storage.files.refusals import LAST_COMMIT
 
 if TYPE_CHECKING:
@@ -169,7 +168,6 @@ def build(
     else:
         _require_free(path, overwrite)
     require_inputs(inputs)
-    keep_freed()
     reading = reading.lasting()
     if prune:
         Pruning.of(inputs, reading)

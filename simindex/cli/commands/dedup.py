@@ -52,7 +52,6 @@ from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 from simindex.inputs.streams import STDIN
-from simindex.memory import keep_freed
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.place import Place
@@ -178,7 +177,6 @@ def dedup(
             f"{count(buffer_documents, 'document')}, because {streamed}"
         )
     started = time.perf_counter()
-    keep_freed()
     silent = quiet or sys.stdout.isatty()
     reading = reading.of_all_fields()
     reading = reading.of_this_run() if index_path is None else reading.lasting()
