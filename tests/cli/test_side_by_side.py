@@ -12,7 +12,6 @@ import pytest
 from simindex.cli import side_by_side as module
 from simindex.cli.side_by_side import HELD
 
-
 T = TypeVar("T")
 R = TypeVar("R")
 
