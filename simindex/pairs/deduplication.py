@@ -53,7 +53,6 @@ class Searchable(Protocol):
     def query(
         self, batch: Batch, *, h: int | None = None, similarity: float | None = None,
         measure: str = "cosine", first: bool = False, limit: int | None = None, recall: float = 1.0,
-        threads: int | None = None,
     ) -> Matches:
         """See `Index.query`."""
 
@@ -202,9 +201,7 @@ def nearest_stored(
     return Stored(distance[member_of], place[member_of], keys)
 
 
-def nearest_ahead(
-    index: Searchable, batch: Batch, near: Nearness, threads: int | None = None
-) -> tuple[Stored, Bools]:
+def nearest_ahead(index: Searchable, batch: Batch, near: Nearness) -> tuple[Stored, Bools]:
     """The nearest stored rows, of rows that are apart, and which rows have several at one distance.
 
     Of those `nearest_stored` would give one, which depends on how the index is cut into tables.
@@ -224,11 +221,11 @@ def nearest_ahead(
         keys.extend(found.id.tolist() if named is None else named)
 
     if len(first):
-        found = index.query(asked, h=near.h, first=True, threads=threads)
+        found = index.query(asked, h=near.h, first=True)
         take(found, found.query, np.arange(len(found), dtype=np.int64))
     again = np.flatnonzero((distance != NOWHERE) & (2 * distance.astype(np.int64) > near.h))
     if len(again):
-        found = index.query(asked.take(again), h=near.h, limit=2, threads=threads)
+        found = index.query(asked.take(again), h=near.h, limit=2)
         second = np.flatnonzero(found.query[1:] == found.query[:-1]) + 1
         best = np.setdiff1d(np.arange(len(found), dtype=np.int64), second)
         take(found, again[found.query[best]], best)

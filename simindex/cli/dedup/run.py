@@ -31,7 +31,6 @@ import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import (
-    CHUNK_DOCUMENTS,
     Buffer,
     Chunk,
     SkippedReport,
@@ -69,7 +68,6 @@ from simindex.pairs.deduplication import (
 )
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
-from simindex.threads import thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -115,8 +113,6 @@ class Run:
     """Documents that the index had before, not counted as dropped."""
     apart: bool = False
     """Whether all rows of the index were kept by this run, none near another."""
-    slot: Slot[Buffer] = field(default_factory=Slot)
-    """Where the next buffer waits."""
     beside: Beside = field(default_factory=Beside)
     """Writes a buffer."""
     unsettled: Decided | None = None
@@ -138,7 +134,7 @@ class Run:
         if self.keep.is_by_rank:
             documents = self.keep.ranked(one_by_one(documents), prepared.intake)
 
-        slot = self.slot
+        slot: Slot[Buffer] = Slot()
         fewer = all_but_one()
 
         def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
@@ -276,9 +272,7 @@ class Run:
         before, index = self.unsettled, self.place.index
         if not self.overlaps:
             return nearest_stored(index, batch, self.near, apart=self.apart)
-        # The thread that makes fingerprints has nothing to do where a buffer waits.
-        threads = thread_count(None, CHUNK_DOCUMENTS, worth=1) if self.slot.waits else None
-        stored, tied = nearest_ahead(index, batch, self.near, threads)
+        stored, tied = nearest_ahead(index, batch, self.near)
         if before is not None:
             self._settle()
             stored, tied = nearer_among(stored, tied, batch, before.kept, self.near)
