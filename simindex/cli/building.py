@@ -201,9 +201,7 @@ class Run:
         contents.without.close()
         if quiet or as_json:
             return
-        contents.say()
-        if contents.short is not None:
-            contents.short.say(done.documents)
+        contents.say(done.documents)
         for what, number in self._existing_counts().items():
             if number and what in EXISTING:
                 say(EXISTING[what].format(count(number, "document"), self.path))

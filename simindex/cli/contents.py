@@ -93,8 +93,8 @@ class Contents(Protocol[G]):
     def counts(self) -> dict[str, int]:
         """Further counts of a run, by name."""
 
-    def say(self) -> None:
-        """What is to be told once all was read."""
+    def say(self, documents: int) -> None:
+        """What is to be told once all was read, of so many documents or fingerprints."""
 
 
 @dataclass(slots=True)
@@ -164,10 +164,12 @@ class Texts:
     def counts(self) -> dict[str, int]:
         return {"repeated_ids": self.repeated.counted()[0]}
 
-    def say(self) -> None:
+    def say(self, documents: int) -> None:
+        assert self.short is not None
         self.prepared.say()
         for line in self.repeated.told():
             say(line)
+        self.short.say(documents)
 
 
 @dataclass(slots=True)
@@ -256,7 +258,7 @@ class Rows:
     def counts(self) -> dict[str, int]:
         return {}
 
-    def say(self) -> None:
+    def say(self, documents: int) -> None:
         for line in met(self.intake):
             say(line)
         if self.unchecked:
