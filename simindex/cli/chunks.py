@@ -14,7 +14,6 @@ import sys
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
-from sys import getsizeof
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -145,10 +144,10 @@ def characters_of(chunk: Chunk) -> int:
 
 
 def chunk_bytes(chunk: Chunk) -> int:
-    """What its texts take in memory, without the keys."""
+    """What it takes in memory; of columns without the keys."""
     if isinstance(chunk, Documents):
         return chunk.texts.nbytes + (0 if chunk.raw is None else chunk.raw.nbytes)
-    return sum([getsizeof(document.text) for document in chunk])
+    return sum([document.held_bytes for document in chunk])
 
 
 def rows_bytes(batch: simindex.Batch) -> int:
