@@ -119,8 +119,9 @@ def _all_rows(contents: Texts | Rows, *, quiet: bool) -> simindex.Batch | None:
     ids = []
     with Progress("reading", quiet=quiet, extent=contents.extent) as progress:
         groups: Any = contents.groups(contents.most)
+        work: Any = contents.work()
         for group in groups:
-            batch = contents.batch(group).without_weights()
+            batch = contents.batch(group, work(group, None)).without_weights()
             progress.advance(*contents.size(group))
             if len(batch):
                 batches.append(batch)
