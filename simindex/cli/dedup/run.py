@@ -68,7 +68,7 @@ from simindex.pairs.deduplication import (
 )
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
-from simindex.threads import thread_count
+from simindex.resources.threads import thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
