@@ -4,10 +4,10 @@
     python tools/walks.py query       the functions of one walk, each below the one that calls it
     python tools/walks.py --modules   the modules of every walk, in the order of the walk
 
-An index with permuted tables and slice lists is made for it. The first query or search for the
-nearest is also planned; "query again" takes the plan that the first one made. The rows of "append"
-are few and stay in the catalog; those of "segment" fill a buffer, which becomes files. Lines are those of
-the modules that a walk enters, which a reader has before them, and of the functions alone.
+An index with permuted tables and slice lists is made for it. The rows of "append" are few and stay
+in the catalog; those of "segment" fill a buffer, which becomes files. The first query or search for
+the nearest is also planned; "query again" takes the plan that the first one made. Lines are those
+of the modules that a walk enters, which a reader has before them, and of the functions alone.
 `simindex` may be another version of the package: the calls are those of every version.
 """
 
@@ -158,7 +158,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("walk", nargs="?", help="append, segment, compact, query, 'query again', top, pairs")
+    parser.add_argument(
+        "walk", nargs="?", help="append, segment, compact, query, 'query again', top, pairs"
+    )
     parser.add_argument("--modules", action="store_true", help="list the modules of every walk")
     asked = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
