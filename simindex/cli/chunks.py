@@ -21,7 +21,7 @@ import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
 from simindex.inputs import Documents
-from simindex.threads import thread_count
+from simindex.resources.threads import thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from simindex.cli.chunks import CHUNK_DOCUMENTS
-from simindex.threads import Pool, thread_count
+from simindex.resources.threads import Pool, thread_count
 
 T = TypeVar("T")
 R = TypeVar("R")

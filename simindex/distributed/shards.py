@@ -65,7 +65,6 @@ from simindex.errors import (
     IndexNotFound,
     InvalidOption,
 )
-from simindex.memory import answer_bytes
 from simindex.options import IndexOptions
 from simindex.pairs.clusters import MODES
 from simindex.records.batch import Batch
@@ -73,7 +72,8 @@ from simindex.records.clusters import Clusters
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Finding
-from simindex.threads import thread_count
+from simindex.resources.memory import answer_bytes
+from simindex.resources.threads import thread_count
 from simindex.writing import ingestion
 
 TRIES = 5

@@ -27,7 +27,7 @@ import msgpack
 from simindex.inputs.document import Intake, Taken, Unusable
 from simindex.inputs.documents import Later
 from simindex.inputs.markup import Extractor, extractor
-from simindex.threads import begin, thread_count
+from simindex.resources.threads import begin, thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

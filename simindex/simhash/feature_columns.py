@@ -24,9 +24,9 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64
+from simindex.resources.threads import thread_count
 from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies
 from simindex.simhash.features import THREADED_TEXTS, Column, refuse_invalid
-from simindex.threads import thread_count
 
 SHOWN_BYTES = 64
 """Of a text without features, so much is kept."""
