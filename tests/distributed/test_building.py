@@ -26,7 +26,7 @@ from simindex.distributed import (
     verify_shard,
 )
 from simindex.distributed.plan import ShardPlan
-from simindex.distributed.shard import describe
+from simindex.distributed.contents import describe
 from simindex.errors import (
     CorruptFile,
     IndexExists,
@@ -55,8 +55,8 @@ def test_a_shard_is_an_index(tmp_path: Path) -> None:
     with simindex.open(made.path) as index:
         assert index.query(ROWS[20:21], h=0).id.tolist() == [20]
         assert index.check() == []
-    assert names(tmp_path) == [made.name]
-    assert made.name == f"00001-{made.rows_digest}"
+    assert names(tmp_path) == [made.folder.name]
+    assert made.name == f"00001-{made.rows_digest}/{made.seal}"
     assert (made.rows, made.least_id, made.greatest_id) == (20, 20, 39)
     assert verify_shard(made) == []
 
@@ -80,7 +80,7 @@ def test_several_tasks_build_one_shard(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda _: build_shard(PLAN, 0, part(0), tmp_path), range(4)))
     assert {shard.uuid for shard in made} == {made[0].uuid}
-    assert names(tmp_path) == [made[0].name]
+    assert names(tmp_path) == [made[0].folder.name]
     assert verify_shard(made[3]) == []
 
 
@@ -108,7 +108,7 @@ def test_a_killed_task_leaves_nothing_for_the_second_run(tmp_path: Path) -> None
     (left,) = names(tmp_path)
     assert left.startswith(".00000-")
     made = build_shard(PLAN, 0, part(0), tmp_path)
-    assert names(tmp_path) == [made.name]
+    assert names(tmp_path) == [made.folder.name]
 
 
 @pytest.mark.parametrize("name", ["move", "sync_directory"])
@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_nothing(
         with pytest.raises(StorageFull):
             build_shard(PLAN, 0, part(0), tmp_path)
     made = build_shard(PLAN, 0, part(0), tmp_path)
-    assert names(tmp_path) == sorted([*before, made.name])
+    assert names(tmp_path) == sorted([*before, made.folder.name])
 
 
 def test_a_damaged_shard_is_not_taken_for_a_published_one(tmp_path: Path) -> None:
@@ -136,8 +136,21 @@ def test_a_damaged_shard_is_not_taken_for_a_published_one(tmp_path: Path) -> Non
     with pytest.raises(IndexExists, match="shard 0 cannot be published") as raised:
         build_shard(PLAN, 0, part(0), tmp_path)
     assert raised.value.remedy == "move it away, and build the shard again"
-    Path(made.path).rename(tmp_path / "aside")
+    Path(made.path).rename(made.folder / "elsewhere")
+    with pytest.raises(IndexExists, match="holds 0 shards"):
+        build_shard(PLAN, 0, part(0), tmp_path)
+    made.folder.rename(tmp_path / "aside")
     assert verify_shard(build_shard(PLAN, 0, part(0), tmp_path)) == []
+
+
+def test_a_shard_that_is_not_what_its_name_says_is_not_taken(tmp_path: Path) -> None:
+    """A compacted copy has the same rows, in other bytes."""
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    with simindex.open(made.path, "w") as index:
+        index.replace(part(0)[0])
+        index.commit()
+    with pytest.raises(IndexExists, match="not what was published under this name"):
+        build_shard(PLAN, 0, part(0), tmp_path)
 
 
 def test_a_shard_of_other_options_is_not_taken_for_it(tmp_path: Path) -> None:
@@ -174,8 +187,8 @@ def test_a_shard_that_is_swept_while_it_is_looked_at_is_built_again(
     build_shard(PLAN, 0, part(0), tmp_path)
 
     def swept(path: Path, *how: Any) -> Any:
-        if path.parent.name == "shards":
-            path.rename(tmp_path / "aside")
+        if path.parent.parent.name == "shards" and not (tmp_path / "aside").exists():
+            path.parent.rename(tmp_path / "aside")
         return describe(path, *how)
 
     monkeypatch.setattr(building, "describe", swept)
