@@ -4,8 +4,10 @@
       shards.json                                the shard map
       shards/00003-9f3c5a7e12d4b680/             number, digest of rows: known before it is built
       shards/00003-9f3c5a7e12d4b680/51d0c7…/     the shard, an index directory, named by its seal
-      shards/.00003-….XXXXXXXX/new/index         one that is being built here, or copied here
+      shards/.00003-….XXXXXXXX/new               one that is being built here, or copied here
     WORK/.00003-….XXXXXXXX/new                   one that is being built on a local disk
+
+Once a shard is built, `new` gets its seal for a name, and the folder around it the other name.
 
 Invariants
 1. A shard gets its name when all of it is durable and was read back. Who is second with the same
@@ -43,7 +45,7 @@ from simindex.index.opening import open as open_index
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.files import durable
+from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
 from simindex.writing.admission import check_recipe
 from simindex.writing.replacement import (
@@ -186,7 +188,7 @@ def published(
             if not folder.is_dir():
                 with suppress(FileExistsError):  # another task was faster
                     durable.make_directory(folder)
-        clear_up(path)
+        clear_up_shard(path)
         found = _as_published(path, known)
         if found is not None:
             return found
@@ -199,18 +201,17 @@ def published(
 
 def _given_its_name(path: Path, known: Known, write: Callable[[Path], None]) -> Shard:
     with _beside(path) as new:
-        durable.make_directory(new)
-        write(new / "index")
-        made = describe(new / "index", known.number, known.region)
+        write(new)
+        made = describe(new, known.number, known.region)
         if name_of(known.number, int(made.rows_digest, 16)) != path.name:
             raise InvalidOption(
                 f"the rows of shard {known.number} changed while it was built",
                 remedy="give the same batches each time they are read", shard=known.number,
             )
-        durable.move(new / "index", new / made.seal)
+        durable.move(new, new.with_name(made.seal))
         while True:
             try:
-                durable.move(new, path)
+                durable.move(new.parent, path)
                 return replace(made, path=str(path / made.seal))
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
@@ -290,10 +291,40 @@ def _differences(path: Path, asked: IndexOptions) -> dict[str, tuple[Any, Any]]:
     return differences
 
 
+def clear_up_shard(path: Path) -> None:
+    """Removes what killed runs have left next to the folder of a shard, also with its seal."""
+    with left_to_the_next_run():
+        for beside in [*path.parent.iterdir()]:
+            match = UNFINISHED.fullmatch(beside.name)
+            if match is None or match[1] != path.name:
+                continue
+            held = locks.hold(beside)
+            if held is not None:
+                with held:
+                    unseal(beside)
+    clear_up(path)
+
+
+def unseal(folder: Path) -> None:
+    """Shards in a folder that goes are called as those that are not published."""
+    for inner in [*folder.iterdir()]:
+        if SEAL.fullmatch(inner.name):
+            inner.rename(folder / "new")
+
+
+def remove(path: Path) -> None:
+    """Removes the folder of a shard: its name goes first, then its files."""
+    beside, held = folder_beside(path)
+    with held:
+        durable.move(path, beside)  # which is empty
+        unseal(beside)
+        remove_beside(beside, path)
+
+
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A name next to a path for what is to be moved there; what still has it then goes."""
-    clear_up(path)
+    clear_up_shard(path)
     beside, held = folder_beside(path)
     with held:
         try:

@@ -34,7 +34,7 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import regions
-from simindex.distributed.building import FOLDER, NAME, SEAL, UNFINISHED
+from simindex.distributed.building import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
 from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,
@@ -48,7 +48,6 @@ from simindex.errors import (
 from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
 from simindex.values import dataclass
-from simindex.writing.replacement import clear_up, folder_beside, remove_beside
 
 MAP = "shards.json"
 
@@ -228,21 +227,13 @@ def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
         for path in sorted(folder.iterdir()):
             unfinished = UNFINISHED.fullmatch(path.name)
             if unfinished is not None:
-                clear_up(folder / unfinished[1])
+                clear_up_shard(folder / unfinished[1])
             if NAME.fullmatch(path.name) is None or path.name in named:
                 continue
             if time.time() - path.stat().st_mtime >= older_than_s:
-                _remove(path)
+                remove(path)
                 gone.append(path.name)
     return gone
-
-
-def _remove(path: Path) -> None:
-    """Removes a shard: its name goes first, then its files."""
-    beside, held = folder_beside(path)
-    with held:
-        durable.move(path, beside / "new")
-        remove_beside(beside, path)
 
 
 @contextmanager

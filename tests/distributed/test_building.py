@@ -25,8 +25,8 @@ from simindex.distributed import (
     split_shard,
     verify_shard,
 )
-from simindex.distributed.plan import ShardPlan
 from simindex.distributed.contents import describe
+from simindex.distributed.plan import ShardPlan
 from simindex.errors import (
     CorruptFile,
     IndexExists,

@@ -50,7 +50,7 @@ def rewritten(
     content = json.loads((root / shardmap.MAP).read_bytes())
     del content["checksum"]
     change(content)
-    if forged:
+    if forged and isinstance(content["shards"], list):
         for entry in content["shards"]:
             folder, _, known = entry.pop("name").partition("/")
             found = seal({**entry, "facts": content["facts"]})
@@ -120,7 +120,7 @@ def test_every_byte_of_a_map_counts(root: Path) -> None:
 LIES: list[tuple[Callable[[dict[str, Any]], object], int]] = [
     (lambda c: c["shards"][1].update(rows=9), 1),
     (lambda c: c["shards"][1].update(rows=-1), 1),
-    (lambda c: c["shards"][1].update(number=7, name=c["shards"][1]["name"].replace("1", "7", 1)), 7),
+    (lambda c: c["shards"][1].update(number=7, name="00007" + c["shards"][1]["name"][5:]), 7),
     (lambda c: c["shards"][1].update(region="0"), 1),
     (lambda c: c["shards"][1].update(region=None), 1),
     (lambda c: c["shards"][1].update(least_id=9), 1),
@@ -191,7 +191,7 @@ def test_a_map_that_contradicts_itself_is_refused(
     root: Path, change: Callable[[dict[str, Any]], object], says: str
 ) -> None:
     """Also one that somebody has forged, with the names of all directories."""
-    rewritten(root, change, forged="name" not in says and "that is none" not in says)
+    rewritten(root, change, forged="that is none" not in says and says != "damaged")
     with pytest.raises(CorruptFile, match="damaged") as raised:
         read_map(root)
     assert says in str(raised.value)
