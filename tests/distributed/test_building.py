@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from sharded import families
 
@@ -20,9 +19,7 @@ from simindex.distributed import (
     Shards,
     build_shard,
     building,
-    extend_shard,
     plan_shards,
-    split_shard,
     verify_shard,
 )
 from simindex.distributed.contents import describe
@@ -237,51 +234,6 @@ def test_rows_that_do_not_belong_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidBatch):
         build_shard(PLAN, 0, [simindex.Batch(families(1, 3, 2), ids=range(3))], tmp_path)
     assert names(tmp_path) == []
-
-
-def test_extending_keeps_the_old_shard(tmp_path: Path, tree: Callable[[Path], Any]) -> None:
-    made = build_shard(PLAN, 0, part(0), tmp_path)
-    before = tree(Path(made.path))
-    larger = extend_shard(made, part(1)[0], tmp_path)
-    assert larger.rows == 40
-    assert extend_shard(made, part(1)[0], tmp_path) == larger
-    assert tree(Path(made.path)) == before
-    assert verify_shard(made) == verify_shard(larger) == []
-
-
-def test_splitting_divides_the_rows(tmp_path: Path) -> None:
-    made = build_shard(PLAN, 0, part(0), tmp_path)
-    halves = split_shard(made, 5, tmp_path)
-    assert [half.number for half in halves] == [0, 5]
-    assert [half.region for half in halves] == ["0", "1"]
-    assert sum(half.rows for half in halves) == made.rows
-    assert split_shard(made, 5, tmp_path) == halves
-    assert [verify_shard(half) for half in (*halves, made)] == [[], [], []]
-
-
-def test_a_shard_by_ones_is_split_by_ones(tmp_path: Path) -> None:
-    plan = plan_shards(ROWS, 2, by="ones")
-    made = build_shard(plan, 1, [plan.part(1, simindex.Batch(ROWS))], tmp_path)
-    halves = split_shard(made, 5, tmp_path)
-    least, greatest = made.region.split("-")
-    assert halves[0].region.startswith(f"{least}-")
-    assert halves[1].region.endswith(f"-{greatest}")
-    assert min(half.rows for half in halves) > made.rows // 4
-    assert [verify_shard(half) for half in halves] == [[], []]
-    wrong = [plan.part(0, simindex.Batch(ROWS))]
-    with pytest.raises(InvalidOption, match=f"does not have {made.region} ones"):
-        build_shard(plan, 1, wrong, tmp_path)
-    same = [simindex.Batch(np.array([3, 5], np.uint64), ids=range(2))]
-    alike = build_shard(plan_shards(2, 1, by="ones"), 0, same, tmp_path)
-    with pytest.raises(InvalidOption, match="same number of ones"):
-        split_shard(alike, 1, tmp_path)
-
-
-def test_rows_that_are_equal_cannot_be_split(tmp_path: Path) -> None:
-    same = [simindex.Batch(np.full(3, 7, np.uint64), ids=range(3))]
-    made = build_shard(PLAN, 0, same, tmp_path)
-    with pytest.raises(InvalidOption, match="cannot be split"):
-        split_shard(made, 1, tmp_path)
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
