@@ -341,7 +341,7 @@ def test_a_run_that_failed_is_completed_by_the_next(
         on_spark.build(frame_of(spark, both), plan, tmp_path / "t")
     assert not (tmp_path / "t" / "shards.json").exists()
     built = on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
-    now = {Path(shard.path).name for shard in built.shard_map.shards}
+    now = {shard.folder.name for shard in built.shard_map.shards}
     assert len(built) == 200 and published <= now and built.verify() == []
     with pytest.raises(IndexExists, match="already"):
         on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
@@ -357,10 +357,12 @@ def test_a_shard_of_another_recipe_is_refused_before_any_job(spark: Any, tmp_pat
         recipe = simindex.Recipe(seed=seed)
         batch = recipe.batch(texts, ids=np.arange(6, dtype=np.uint64) + 10 * seed)
         made[seed] = Shards.build(tmp_path / str(seed), batch, 1).shard_map.shards[0]
-    name = made[6].name.replace("00000-", "00001-")
+    lying = replace(made[6], number=1, facts=made[5].facts)
+    name = f"00001-{lying.rows_digest}/{lying.seal}"
     path = tmp_path / "5" / "shards" / name
+    path.parent.mkdir()
     shutil.copytree(made[6].path, path)
-    lying = replace(made[6], number=1, path=str(path), facts=made[5].facts)
+    lying = replace(lying, path=str(path))
     write_map(of_shards(tmp_path / "5", (made[5], lying), generation=2))
     tracker = spark.sparkContext.statusTracker()
     before = len(tracker.getJobIdsForGroup(None))
