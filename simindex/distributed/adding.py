@@ -87,7 +87,10 @@ def ingest(
         rows.batch, question, threads=workers,
         limit_bytes=question.memory_limit or answer_bytes(),
     )
-    stored = questions.query(run, now, rows.batch, near, how)
+    asked = rows.batch
+    if similar is not None and question.method != "psm":
+        asked = asked.without_weights()  # else the shards choose a radius for likely flips of bits
+    stored = questions.query(run, now, asked, near, {**how, "first": question.first})
     ids = append(run, now, rows)
     return ingestion.joined(
         stored, inside, ids, rows.batch.keys, first=question.first, started=started
