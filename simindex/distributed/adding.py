@@ -1,16 +1,100 @@
-"""Whether rows may be added to a collection, and to which shard each goes."""
+"""Adding rows to the shards of a map: their names, to which shard each goes, and what they match.
+
+    named       the batch with a name for each row, once nothing has these names
+    append      new versions of the shards that get rows, and the next map
+    ingest      both, and the matches of the rows before that
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simindex.arrays import I64, U64, Bools
-from simindex.distributed import regions
-from simindex.distributed.shardmap import ShardMap
+from simindex.distributed import questions, regions, verifying
+from simindex.distributed.asking import asked_of
+from simindex.distributed.building import require_recipe
+from simindex.distributed.creation import Run
+from simindex.distributed.growing import extend_shard
+from simindex.distributed.nearness import Near
+from simindex.distributed.plan import ShardPlan
+from simindex.distributed.shard import ids_of, opened
+from simindex.distributed.shardmap import ShardMap, write_map
 from simindex.errors import InvalidBatch
+from simindex.planning.question import Questions
 from simindex.records.batch import Batch
+from simindex.records.matches import Matches
+from simindex.resources.memory import answer_bytes
+from simindex.resources.threads import thread_count
+from simindex.writing import ingestion
+
+WORTH_THREADS = 4096
+
+
+class Named(NamedTuple):
+    """Rows that may be added, each with a name."""
+
+    batch: Batch
+    ids: U64
+
+
+def named(run: Run, now: ShardMap, given: Batch | Any) -> Named:
+    """A batch with names, which are not yet in any shard, before anything is written.
+
+    Rows without a name get the number of rows that came before, as in an index. Raises InvalidBatch
+    or RecipeMismatch unless they may be added.
+    """
+    batch = asked_of(now, given)
+    with opened(now.shards[0]) as index:
+        options = index.options
+        require_recipe(batch, index.recipe)
+    batch = ShardPlan(options, ("",), (0,)).named(batch, now.rows)
+    ids = ids_of(batch, options.key_secret)
+    known = partial(verifying.known_names, ids=ids, batch=batch)
+    require_free(ids, batch, run(known, now.shards), now)
+    return Named(batch, ids)
+
+
+def append(run: Run, now: ShardMap, rows: Named) -> U64:
+    """Publishes the shards that get the rows, and then their map; returns the ids."""
+    places = places_of(now, rows.batch)
+    grown = [place for place in range(len(now.shards)) if (places == place).any()]
+    parts = [rows.batch.take(np.flatnonzero(places == place)) for place in grown]
+    new = tuple(run(
+        partial(extend_shard, root=Path(now.root)), [now.shards[place] for place in grown], parts
+    ))
+    if new:
+        write_map(now.replaced(new))
+    return rows.ids
+
+
+def ingest(
+    run: Run, now: ShardMap, given: Batch | Any, near: Near, how: dict[str, Any], *,
+    started: float,
+) -> Matches:
+    """See `Shards.ingest`; `how` are the other options of `query_shard`."""
+    rows = named(run, now, given)
+    with opened(now.shards[0]) as index:
+        similar, h = near.similar_in(index), near.radius_in(index)
+    share = how["recall"] if similar is None else similar.recall
+    question = Questions(now.facts.bits).asked(**{**how, "recall": share}, h=h, similar=similar)
+    workers = thread_count(question.threads, len(rows.batch), worth=WORTH_THREADS)
+    inside = ingestion.inside(
+        rows.batch, question, threads=workers,
+        limit_bytes=question.memory_limit or answer_bytes(),
+    )
+    asked = rows.batch
+    if similar is not None and question.method != "psm":
+        asked = asked.without_weights()  # else the shards choose a radius for likely flips of bits
+    stored = questions.query(run, now, asked, near, {**how, "first": question.first})
+    ids = append(run, now, rows)
+    return ingestion.joined(
+        stored, inside, ids, rows.batch.keys, first=question.first, started=started
+    )
 
 
 def require_free(ids: U64, batch: Batch, known: Iterable[Bools], now: ShardMap) -> None:

@@ -1,14 +1,18 @@
 """Builds shards and publishes them: whole, verified, under a name that says what is in them.
 
     pages.shards/
-      shards.json                          the shard map
-      shards/00003-9f3c5a7e12d4b680/       a shard: an index directory; number, digest of its rows
-      shards/.00003-….XXXXXXXX/new         one that is being built here, or copied here
-    WORK/.00003-….XXXXXXXX/new             one that is being built on a local disk
+      shards.json                                the shard map
+      shards/00003-9f3c5a7e12d4b680/             number, digest of rows: known before it is built
+      shards/00003-9f3c5a7e12d4b680/51d0c7…/     the shard, an index directory, named by its seal
+      shards/.00003-….XXXXXXXX/new               one that is being built here, or copied here
+    WORK/.00003-….XXXXXXXX/new                   one that is being built on a local disk
+
+Once a shard is built, `new` gets its seal for a name, and the folder around it the other name.
 
 Invariants
 1. A shard gets its name when all of it is durable and was read back. Who is second with the same
-   rows finds it there, verifies it and its options, and throws its own away.
+   rows finds it there, verifies it and its options, and throws its own away. So a folder of a name
+   has one shard.
 2. Nothing that is published is changed. An error leaves behind at most a folder of the second form,
    which the next run of the same shard removes.
 """
@@ -25,21 +29,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from simindex.arrays import U64
 from simindex.checks import require
-from simindex.distributed import digest, regions
+from simindex.distributed import digest
+from simindex.distributed.contents import describe, verify_shard
 from simindex.distributed.plan import ShardPlan
-from simindex.distributed.shard import (
-    Facts,
-    Shard,
-    describe,
-    ids_of,
-    named_rows,
-    opened,
-    verify_shard,
-)
+from simindex.distributed.shard import Facts, Shard, ids_of
 from simindex.errors import (
     CorruptFile,
     IndexExists,
@@ -47,12 +41,11 @@ from simindex.errors import (
     InvalidOption,
     RecipeMismatch,
 )
-from simindex.index.index import Index
 from simindex.index.opening import open as open_index
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
-from simindex.storage.files import durable
+from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
 from simindex.writing.admission import check_recipe
 from simindex.writing.replacement import (
@@ -66,6 +59,10 @@ FOLDER = "shards"
 """Of the shards, next to the map."""
 
 NAME = re.compile(r"[0-9]{5,}-[0-9a-f]{16}", re.ASCII)
+"""Of the folder of a shard."""
+
+SEAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
+"""Of a shard in it."""
 
 UNFINISHED = re.compile(rf"\.({NAME.pattern})\.[a-z0-9_]{{8}}", re.ASCII)
 """Of a folder in which a shard is built or removed; the first group is its name."""
@@ -129,11 +126,11 @@ def build_of(
             for batch in batches:
                 index.append(batch)
 
-    known = _Known(
-        _name(number, _digest(batches, options)), number, region,
+    known = Known(
+        name_of(number, _digest(batches, options)), number, region,
         Facts.of(options, options.recipe), options,
     )
-    return _published(Path(root), known, write, work)
+    return published(Path(root), known, write, work)
 
 
 def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
@@ -148,90 +145,6 @@ def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
             differences={},
         )
     check_recipe(batch.recipe, recipe)
-
-
-def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
-    """Publishes a shard with more rows; the shard itself stays as it is.
-
-    Files of the old rows are hard links where the file system has them. Raises what `build_shard`
-    and `opened` raise.
-    """
-    with opened(shard) as index:
-        require_recipe(batch, index.recipe)
-        added = digest.rows_digest(ids_of(batch, index.options.key_secret), batch.rows)
-        total = digest.joined_digest((int(shard.rows_digest, 16), added))
-
-        def write(path: Path) -> None:
-            index.backup(path)
-            with open_index(path, "w") as larger:
-                larger.append(batch)
-
-        options = replace(index.options, recipe=index.recipe)
-        known = _Known(
-            _name(shard.number, total), shard.number, shard.region, shard.facts, options
-        )
-        return _published(Path(root), known, write, None)
-
-
-def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Shard]:
-    """Publishes two shards with the rows of one, by the first leading bit in which its rows differ,
-    or by their number of ones if that is what its region is.
-
-    The first one keeps the number, the second one gets `number`. The shard itself stays as it is.
-    Weights that the shard has sampled do not go along. Raises InvalidOption if the first 64 bits of
-    all rows are equal, or their numbers of ones, and what `build_shard` and `opened` raise.
-    """
-    with opened(shard) as index:
-        halves = _halves(index, shard.region)
-        if halves is None:
-            what = "first 64 bits" if regions.ones_of(shard.region) is None else "number of ones"
-            raise InvalidOption(
-                f"{shard.said} cannot be split: its rows have the same {what}",
-                remedy="leave it as it is", shard=shard.number, path=shard.path,
-            )
-        options = replace(index.options, recipe=index.recipe)
-        first, second = (
-            build_of(options, place, half, _Rows(index, half), root)
-            for half, place in zip(halves, (shard.number, number), strict=True)
-        )
-    return first, second
-
-
-class _Rows:
-    """The rows of an index that are in a region, as often as they are asked for."""
-
-    def __init__(self, index: Index, region: str) -> None:
-        self._index, self._region = index, region
-
-    def __iter__(self) -> Iterator[Batch]:
-        for _, batch in named_rows(self._index):
-            chosen = regions.inside(batch.rows, self._region)
-            if chosen.all():
-                yield batch
-            elif chosen.any():
-                yield batch.take(chosen.nonzero()[0])
-
-
-def _halves(index: Index, region: str) -> tuple[str, str] | None:
-    """Two regions that tell rows of an index apart; None if they are alike."""
-    if regions.ones_of(region) is None:
-        bounds = _bounds(index)
-        return None if bounds is None else regions.parted(bounds, region)
-    held = np.zeros(index.options.bits, np.int64)
-    for _, batch in named_rows(index):
-        held += np.bincount(regions.counted(batch.rows), minlength=len(held))
-    return regions.halved(held, region)
-
-
-def _bounds(index: Index) -> tuple[int, int] | None:
-    """The smallest and the largest first word of all rows, which come in this order."""
-    least: int | None = None
-    greatest = 0
-    for _, batch in named_rows(index):
-        words: U64 = batch.rows[:, 0]
-        least = int(words[0]) if least is None else least
-        greatest = int(words[-1])
-    return None if least is None else (least, greatest)
 
 
 def require_parent(root: Path) -> None:
@@ -250,11 +163,11 @@ def _digest(batches: Iterable[Batch], options: IndexOptions) -> int:
     )
 
 
-def _name(number: int, rows_digest: int) -> str:
+def name_of(number: int, rows_digest: int) -> str:
     return f"{number:05d}-{rows_digest:016x}"
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """What a shard has to be once it is built, or found."""
 
     name: str
@@ -264,8 +177,8 @@ class _Known(NamedTuple):
     options: IndexOptions
 
 
-def _published(
-    root: Path, known: _Known, write: Callable[[Path], None], work: str | Path | None
+def published(
+    root: Path, known: Known, write: Callable[[Path], None], work: str | Path | None = None
 ) -> Shard:
     """The shard of a name, which `write` builds unless it is there."""
     require_parent(root)
@@ -275,7 +188,7 @@ def _published(
             if not folder.is_dir():
                 with suppress(FileExistsError):  # another task was faster
                     durable.make_directory(folder)
-        clear_up(path)
+        clear_up_shard(path)
         found = _as_published(path, known)
         if found is not None:
             return found
@@ -286,19 +199,20 @@ def _published(
             return _given_its_name(path, known, partial(_copy, built))
 
 
-def _given_its_name(path: Path, known: _Known, write: Callable[[Path], None]) -> Shard:
+def _given_its_name(path: Path, known: Known, write: Callable[[Path], None]) -> Shard:
     with _beside(path) as new:
         write(new)
         made = describe(new, known.number, known.region)
-        if _name(known.number, int(made.rows_digest, 16)) != path.name:
+        if name_of(known.number, int(made.rows_digest, 16)) != path.name:
             raise InvalidOption(
                 f"the rows of shard {known.number} changed while it was built",
                 remedy="give the same batches each time they are read", shard=known.number,
             )
+        durable.move(new, new.with_name(made.seal))
         while True:
             try:
-                durable.move(new, path)
-                return replace(made, path=str(path))
+                durable.move(new.parent, path)
+                return replace(made, path=str(path / made.seal))
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
@@ -307,7 +221,7 @@ def _given_its_name(path: Path, known: _Known, write: Callable[[Path], None]) ->
                 return found
 
 
-def _as_published(path: Path, known: _Known) -> Shard | None:
+def _as_published(path: Path, known: Known) -> Shard | None:
     """What is known of a shard that is there already, once all of it was verified; None if none is.
 
     From here on it counts as published now, since `sweep` removes what no map has named for long.
@@ -317,13 +231,16 @@ def _as_published(path: Path, known: _Known) -> Shard | None:
     except FileNotFoundError:
         return None
     try:
-        found = describe(path, known.number, known.region)
+        index = _index_in(path)
+        found = describe(index, known.number, known.region)
         wrong = [one.what for one in verify_shard(found)]
-        if _name(known.number, int(found.rows_digest, 16)) != path.name:
+        if name_of(known.number, int(found.rows_digest, 16)) != path.name:
             wrong.append("it has other rows than its name says")
-        if found.facts != known.facts:
+        if replace(found.facts, h=known.facts.h) != known.facts:
             wrong.append("it has another recipe, or other options")
-        differences = _differences(path, known.options)
+        differences = _differences(index, known.options)
+        if not (wrong or differences) and found.seal != index.name:
+            wrong.append("it is not what was published under this name")
     except (CorruptFile, IndexNotFound, InvalidOption) as error:
         if not path.exists():
             return None  # `sweep` removed it meanwhile
@@ -340,6 +257,17 @@ def _as_published(path: Path, known: _Known) -> Shard | None:
             **({"option": next(iter(differences))} if differences else {}),
         )
     return found
+
+
+def _index_in(path: Path) -> Path:
+    """The shard in a folder that was published. Raises IndexNotFound unless there is one."""
+    try:
+        found = [one for one in path.iterdir() if SEAL.fullmatch(one.name)]
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexNotFound(f"{path} is no folder of a shard", path=str(path)) from error
+    if len(found) != 1:
+        raise IndexNotFound(f"{path} holds {len(found)} shards, not 1", path=str(path))
+    return found[0]
 
 
 def _differences(path: Path, asked: IndexOptions) -> dict[str, tuple[Any, Any]]:
@@ -363,10 +291,40 @@ def _differences(path: Path, asked: IndexOptions) -> dict[str, tuple[Any, Any]]:
     return differences
 
 
+def clear_up_shard(path: Path) -> None:
+    """Removes what killed runs have left next to the folder of a shard, also with its seal."""
+    with left_to_the_next_run():
+        for beside in [*path.parent.iterdir()]:
+            match = UNFINISHED.fullmatch(beside.name)
+            if match is None or match[1] != path.name:
+                continue
+            held = locks.hold(beside)
+            if held is not None:
+                with held:
+                    unseal(beside)
+    clear_up(path)
+
+
+def unseal(folder: Path) -> None:
+    """Shards in a folder that goes are called as those that are not published."""
+    for inner in [*folder.iterdir()]:
+        if SEAL.fullmatch(inner.name):
+            inner.rename(folder / "new")
+
+
+def remove(path: Path) -> None:
+    """Removes the folder of a shard: its name goes first, then its files."""
+    beside, held = folder_beside(path)
+    with held:
+        durable.move(path, beside)  # which is empty
+        unseal(beside)
+        remove_beside(beside, path)
+
+
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A name next to a path for what is to be moved there; what still has it then goes."""
-    clear_up(path)
+    clear_up_shard(path)
     beside, held = folder_beside(path)
     with held:
         try:

@@ -84,9 +84,7 @@ def parts_of(plan: ShardPlan, number: int, batches: list[Batch]) -> list[Batch]:
 def write_first_map(root: Path, made: tuple[Shard, ...], run: Run) -> None:
     """The map of shards that were built. Raises InvalidOption if two of them share an id."""
     _require_unique(made, run)
-    with opened(made[0]) as index:
-        h = index.h
-    write_map(of_shards(root, made, h=h))
+    write_map(of_shards(root, made))
 
 
 def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:

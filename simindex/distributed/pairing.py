@@ -20,7 +20,7 @@ from simindex.arrays import U64, Bools
 from simindex.distributed import regions
 from simindex.distributed.merging import merge_pairs
 from simindex.distributed.nearness import Near
-from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, named_rows, opened
+from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, both_opened, named_rows, opened
 from simindex.index.index import Index
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 
@@ -62,16 +62,13 @@ def pair_parts(
     Pairs of a part are ordered by (a, b). No pair comes twice.
     """
     near = Near(h, similarity, measure, recall)
-    with opened(one) as index:
-        if one is other or one == other:
-            yield from index.pairs(
-                **near.options, collapse_equal=collapse_equal, memory_limit=memory_limit,
-                threads=threads,
-            )
-            return
-        limits = {"memory_limit": memory_limit, "threads": threads}
-        with opened(other) as asked:
-            yield from _across(index, asked, other, near, collapse_equal, limits)
+    limits: dict[str, Any] = {"memory_limit": memory_limit, "threads": threads}
+    if one is other or one == other:
+        with opened(one) as index:
+            yield from index.pairs(**near.options, collapse_equal=collapse_equal, **limits)
+        return
+    with both_opened(one, other) as (index, asked):
+        yield from _across(index, asked, other, near, collapse_equal, limits)
 
 
 def _across(

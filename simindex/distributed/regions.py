@@ -3,11 +3,13 @@
     ""                     one shard                   anything
     "0"        "1"         two                         leading bits
     "00" "01"  "1"         three: the fullest was split by its next bit
+    "000,0010" "0011,01,1" "" was split, whose rows    one of several leading bits
+                           all began with 001
     "0-31"     "32-63"     two                         so many bits of all but the last are ones
 
-A fingerprint within h of a row of a shard differs from the shard's leading bits in at most h bits,
-and its number of ones is outside the shard's range by at most h. So a query skips shards whose
-region is further away, and a pair skips two shards whose regions are.
+A fingerprint within h of a row of a shard differs from the shard's leading bits, or from one of
+several, in at most h bits, and its number of ones is outside the shard's range by at most h. So a
+query skips shards whose region is further away, and a pair skips two shards whose regions are.
 
 The last bit does not count as a one: of an odd number of bits half of random fingerprints have less
 than half ones, so that two shards are of one size. With all 64 they had 45 and 55%.
@@ -16,6 +18,7 @@ than half ones, so that two shards are of one size. With all 64 they had 45 and 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from math import comb
 from typing import NamedTuple
 
@@ -28,6 +31,9 @@ LONGEST = 64
 """Bits of a prefix: they are those of the first word."""
 
 PREFIX = re.compile(rf"[01]{{0,{LONGEST}}}", re.ASCII)
+
+SEPARATOR = ","
+"""Of several prefixes, none of which begins another, in ascending order."""
 
 RANGE = re.compile(r"(0|[1-9][0-9]{0,3})-(0|[1-9][0-9]{0,3})", re.ASCII)
 
@@ -53,12 +59,24 @@ def is_region(text: object) -> bool:
     if not isinstance(text, str):
         return False
     ones = ones_of(text)
-    return PREFIX.fullmatch(text) is not None if ones is None else ones.least <= ones.greatest
+    if ones is not None:
+        return ones.least <= ones.greatest
+    prefixes = prefixes_of(text)
+    return all(PREFIX.fullmatch(prefix) is not None for prefix in prefixes) and all(
+        one < other and not other.startswith(one) for one, other in pairwise(prefixes)
+    )
+
+
+def prefixes_of(region: str) -> list[str]:
+    """The leading bits that a region is, which is no range: a row begins with one of them."""
+    return region.split(SEPARATOR)
 
 
 def said(region: str) -> str:
     """What a row of the region does, in a message."""
-    return f"begin with {region}" if ones_of(region) is None else f"have {region} ones"
+    if ones_of(region) is not None:
+        return f"have {region} ones"
+    return f"begin with {' or '.join(prefixes_of(region))}"
 
 
 def inside(rows: U64, region: str) -> Bools:
@@ -74,8 +92,10 @@ def within(rows: U64, region: str, h: int) -> Bools:
     if ones is not None:
         count = counted(rows)
         return (count >= max(0, ones.least - h)) & (count <= ones.greatest + h)
-    unlike = (rows[:, 0] >> np.uint64(64 - len(region))) ^ np.uint64(int(region, 2))
-    near: Bools = np.bitwise_count(unlike) <= h
+    near = np.zeros(len(rows), np.bool_)
+    for prefix in prefixes_of(region):
+        unlike = (rows[:, 0] >> np.uint64(64 - len(prefix))) ^ np.uint64(int(prefix, 2))
+        near |= np.bitwise_count(unlike) <= h
     return near
 
 
@@ -94,11 +114,14 @@ def apart(one: str, other: str) -> int:
         return max(0, some.least - others.greatest, others.least - some.greatest)
     if some is not None or others is not None:
         return 0
-    return sum(a != b for a, b in zip(one, other, strict=False))
+    return min(
+        sum(a != b for a, b in zip(some_bits, other_bits, strict=False))
+        for some_bits in prefixes_of(one) for other_bits in prefixes_of(other)
+    )
 
 
 def asked_share(region: str, bits: int, h: int) -> float:
-    """The share of random fingerprints of so many bits that `within` holds for."""
+    """The share of random fingerprints of so many bits that `within` holds for; of one prefix."""
     ones = ones_of(region)
     if ones is not None:
         least, greatest = max(0, ones.least - h), min(bits - 1, ones.greatest + h)
@@ -170,16 +193,35 @@ def balanced(count: int, first_words: U64) -> tuple[str, ...]:
     return tuple(sorted(prefix for prefix, _ in held))
 
 
-def parted(first_words: tuple[int, int], prefix: str) -> tuple[str, str] | None:
-    """Two longer prefixes, each of which has one of a smallest and a largest first word.
+def parted(first_words: tuple[int, int], region: str) -> tuple[str, str] | None:
+    """Two regions that divide one of prefixes, each with one of a smallest and a largest word.
 
-    None if both words are equal, so that no prefix tells them apart. `prefix` is that of both.
+    The second one begins at the first bit in which these words differ: all of the region below
+    that is in the first. None if both words are equal, so that no leading bits tell them apart.
     """
-    least, greatest = (f"{word:064b}" for word in first_words)
-    for bit in range(len(prefix), 64):
-        if least[bit] != greatest[bit]:
-            return least[: bit + 1], greatest[: bit + 1]
-    return None
+    least, greatest = first_words
+    if least == greatest:
+        return None
+    apart = (least ^ greatest).bit_length() - 1
+    below, above = _cut(prefixes_of(region), greatest >> apart << apart)
+    return SEPARATOR.join(below), SEPARATOR.join(above)
+
+
+def _cut(prefixes: list[str], word: int) -> tuple[list[str], list[str]]:
+    """Prefixes of all that some take of words below one, and of the rest; both ascend as they do.
+    """
+    below: list[str] = []
+    above: list[str] = []
+    for prefix in prefixes:
+        if int(prefix.ljust(64, "1"), 2) < word:
+            below.append(prefix)
+        elif int(prefix.ljust(64, "0"), 2) >= word:
+            above.append(prefix)
+        else:
+            smaller, larger = _cut([prefix + "0", prefix + "1"], word)
+            below += smaller
+            above += larger
+    return below, above
 
 
 def halved(held: I64, region: str) -> tuple[str, str] | None:

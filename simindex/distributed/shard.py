@@ -3,27 +3,31 @@
     Facts    what all shards of a collection share: width, recipe, kind of names, format
     Shard    one of them: where it is, which rows it has, what its files add up to
 
-A shard is looked at in two ways. `opened` compares what costs nothing to read: sizes of files,
-uuid, commit, rows, facts. `verify_shard` reads every byte.
+    shards/00003-9f3c5a7e12d4b680/51d0c7a94e8b2f36/     its directory
+           number-digest of rows  seal                  of all that is known of it
+
+`opened` compares what costs nothing to read: sizes of files, uuid, commit, rows, facts. What is in
+`contents.py` reads all of it.
 
 Invariants
 1. The directory of a published shard never changes: a shard with other rows has another directory.
 2. An id is in one shard only, in one row.
+3. What is said of a shard has the seal that its directory is named by, or it is not believed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from simindex.arrays import U64
-from simindex.distributed import digest, regions
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
@@ -32,13 +36,14 @@ from simindex.errors import (
     InvalidOption,
     RecipeMismatch,
     SimindexError,
+    StorageFailed,
     what_happened,
 )
 from simindex.index.index import Index
 from simindex.index.opening import open as open_index
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
-from simindex.records.reports import Finding
+from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.files.format import MAJOR, read_format
 from simindex.storage.files.refusals import translated
@@ -49,6 +54,9 @@ CHUNK_ROWS = 1 << 16
 """Rows of a shard that are in memory at once."""
 
 RESTORE = "restore the shard from a copy, or build it again"
+
+DAMAGE = (CorruptFile, IndexNotFound, StorageFailed)
+"""Errors of a file of a shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +72,10 @@ class Facts:
     """Digest of the secret that ids of keys are made with; None without keys."""
     format: int
     """Major version of the files."""
-    sketch: int = 0
+    sketch: int
     """Bits of a sketch; 0 if there are none."""
+    h: int
+    """The radius of calls without one."""
 
     @classmethod
     def of(cls, options: IndexOptions, recipe: Recipe | None) -> Facts:
@@ -78,6 +88,7 @@ class Facts:
             None if secret is None else hashlib.blake2b(secret, digest_size=16).hexdigest(),
             MAJOR,
             options.sketch_bits,
+            raw_radius(options.bits) if recipe is None else recipe.h,
         )
 
 
@@ -105,9 +116,25 @@ class Shard:
     """Of ids and fingerprints, in any order."""
 
     @property
+    def folder(self) -> Path:
+        """Its directory is alone in this one, which is published and removed with it."""
+        return Path(self.path).parent
+
+    @property
     def name(self) -> str:
-        """The name of its directory."""
-        return Path(self.path).name
+        """Its directory among those of all shards."""
+        return f"{self.folder.name}/{Path(self.path).name}"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """All that is known of it but its path, as JSON has it."""
+        told = {one.name: getattr(self, one.name) for one in fields(Shard) if one.name != "path"}
+        return {**told, "facts": asdict(self.facts), "files": dict(self.files)}
+
+    @property
+    def seal(self) -> str:
+        """16 hexadecimal digits of all that is known of it but its path."""
+        return seal(self.told)
 
     @property
     def said(self) -> str:
@@ -132,21 +159,14 @@ class OpenShard(Shard):
         return all(getattr(self, one.name) == getattr(shard, one.name) for one in fields(shard))
 
 
+def seal(told: dict[str, Any]) -> str:
+    """The seal of a shard of which this is told."""
+    text = json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
 Held = Shard | Index
 """A shard to open for one call, one that is kept open, or an index."""
-
-
-class Contents(NamedTuple):
-    """What reading all rows of a shard shows."""
-
-    rows: int
-    least_id: int
-    greatest_id: int
-    digest: int
-    again: int | None
-    """An id that comes twice, if one does."""
-    astray: int | None
-    """An id of a row that is not in the region, if there is one."""
 
 
 def ids_of(batch: Batch, secret: bytes | None) -> U64:
@@ -175,61 +195,12 @@ def said_name(index: Index, id: int) -> str:
     return f"id {id}"
 
 
-def contents(index: Index, region: str) -> Contents:
-    """Reads all rows. Takes 8 bytes of memory a row, to see ids that come twice."""
-    held = np.empty(len(index), np.uint64)
-    digests: list[int] = []
-    astray: int | None = None
-    end = 0
-    for ids, batch in named_rows(index):
-        held[end : end + len(ids)] = ids
-        end += len(ids)
-        digests.append(digest.rows_digest(ids, batch.rows))
-        out = ~regions.inside(batch.rows, region)
-        if astray is None and out.any():
-            astray = int(ids[int(np.argmax(out))])
-    held.sort()
-    same = np.flatnonzero(held[1:] == held[:-1])
-    least, greatest = (int(held[0]), int(held[-1])) if len(held) else (0, 0)
-    again = int(held[same[0]]) if len(same) else None
-    return Contents(len(held), least, greatest, digest.joined_digest(digests), again, astray)
-
-
-def describe(path: Path, number: int, region: str) -> Shard:
-    """What is known of an index that becomes a shard. Reads all of it.
-
-    Raises InvalidOption if an id or key comes twice, or a row is not in the region.
-    """
-    with open_index(path, "r", refresh=False) as index:
-        found = contents(index, region)
-        facts, generation = Facts.of(index.options, index.recipe), index.generation
-        again = None if found.again is None else said_name(index, found.again)
-    if again is not None:
-        raise InvalidOption(
-            f"the {again} comes twice in shard {number}",
-            remedy="an id names one row of all shards: give each row an id or key of its own",
-            shard=number, found=found.again,
-        )
-    if found.astray is not None:
-        raise InvalidOption(
-            f"the row of id {found.astray} does not {regions.said(region)}, as rows of shard "
-            f"{number} do",
-            remedy="choose rows with ShardPlan.part", shard=number, found=found.astray,
-        )
-    files = digest.file_sizes(path)
-    return Shard(
-        number=number, path=str(path), facts=facts, region=region, rows=found.rows,
-        least_id=found.least_id, greatest_id=found.greatest_id, uuid=read_format(path).hex(),
-        generation=generation, files=tuple(files.items()),
-        checksum=digest.files_digest(path, files), rows_digest=f"{found.digest:016x}",
-    )
-
-
 @contextmanager
 def opened(held: Held) -> Iterator[Index]:
     """The shard as an index for reading, once it is found to be what is known of it.
 
-    An index that is open already is given back as it is, and stays open.
+    An index that is open already is given back as it is, and stays open. Damage that is met while
+    it is used is an error that names the shard, unless only an index was given.
 
     Raises
     ------
@@ -240,13 +211,28 @@ def opened(held: Held) -> Iterator[Index]:
     RecipeMismatch, InvalidOption
         If the shard has another recipe, width or kind of names than the others.
     """
-    if isinstance(held, OpenShard):
-        held = held.index
     if isinstance(held, Index):
         yield held
-        return
-    with open_shard(held) as index:
-        yield index
+    elif isinstance(held, OpenShard):
+        with named(held):
+            yield held.index
+    else:
+        with open_shard(held) as index, named(held):
+            yield index
+
+
+@contextmanager
+def both_opened(one: Held, other: Held) -> Iterator[tuple[Index, Index]]:
+    """Two shards, as `opened`. The error of damage names the one that has the file."""
+    with opened(one) as first:
+        try:
+            with opened(other) as second:
+                yield first, second
+        except DAMAGE as error:
+            place = error.data.get("path")
+            if isinstance(one, Shard) and place is not None and _is_inside(place, one):
+                raise _naming(one, error) from error
+            raise
 
 
 def open_shard(shard: Shard) -> Index:
@@ -256,7 +242,7 @@ def open_shard(shard: Shard) -> Index:
         raise IndexNotFound(
             f"{shard.said} is missing", remedy=RESTORE, path=shard.path, shard=shard.number
         )
-    with _named(shard), translated(path, False):
+    with named(shard), translated(path, False):
         _check_sizes(shard)
         index = open_index(path, "r", refresh=False)
         try:
@@ -265,45 +251,6 @@ def open_shard(shard: Shard) -> Index:
             index.close()
             raise
     return index
-
-
-def verify_shard(shard: Shard) -> list[Finding]:
-    """Reads and compares all of a shard. An empty list means that it is what is known of it.
-
-    Compares sizes and checksums of the files, checks the index as `Index.check` does, and counts
-    rows, ids and region. Never raises because of the shard. O(bytes), and 8 bytes of memory a row.
-    """
-    try:
-        index = open_shard(shard)
-    except SimindexError as error:
-        return [Finding("error", shard.path, str(error))]
-    with index:
-        try:
-            wrong = [one for one in index.check() if one.severity == "error"]
-            if wrong:
-                return wrong
-            found = contents(index, shard.region)
-            with translated(Path(shard.path), False):
-                checksum = digest.files_digest(Path(shard.path), dict(shard.files))
-        except SimindexError as error:
-            return [Finding("error", shard.path, f"{shard.said}: {error}")]
-    told = [
-        ("rows", found.rows, shard.rows),
-        ("ids", (found.least_id, found.greatest_id), (shard.least_id, shard.greatest_id)),
-        ("digest of rows", f"{found.digest:016x}", shard.rows_digest),
-        ("checksum of files", checksum, shard.checksum),
-    ]
-    texts = [
-        f"{shard.said} has other {what} than it was published with: {has}, not {known}"
-        for what, has, known in told if has != known
-    ]
-    if found.again is not None:
-        texts.append(f"{shard.said} has the id {found.again} twice")
-    if found.astray is not None:
-        texts.append(
-            f"{shard.said}: the row of id {found.astray} does not {regions.said(shard.region)}"
-        )
-    return [Finding("error", shard.path, text) for text in texts]
 
 
 def require_alike(shards: tuple[Shard, ...]) -> None:
@@ -361,14 +308,26 @@ def _check_alike(shard: Shard, found: Facts, known: Facts, whose: str) -> None:
 
 
 @contextmanager
-def _named(shard: Shard) -> Iterator[None]:
+def named(shard: Shard) -> Iterator[None]:
     """Errors of damage name the shard."""
     try:
         yield
-    except (CorruptFile, IndexNotFound) as error:
+    except DAMAGE as error:
         if "shard" in error.data:
             raise
-        raise type(error)(
-            f"{shard.said}: {what_happened(error)}", remedy=RESTORE,
-            **{**error.data, "shard": shard.number},
-        ) from error
+        raise _naming(shard, error) from error
+
+
+def _naming(shard: Shard, error: SimindexError) -> SimindexError:
+    """The same error of damage, which names the shard."""
+    while "shard" in error.data and isinstance(error.__cause__, SimindexError):
+        error = error.__cause__  # that another shard was named in
+    return type(error)(
+        f"{shard.said}: {what_happened(error)}", remedy=RESTORE,
+        **{**error.data, "shard": shard.number},
+    )
+
+
+def _is_inside(path: Any, shard: Shard) -> bool:
+    return Path(path).resolve().is_relative_to(Path(shard.path).resolve())
+

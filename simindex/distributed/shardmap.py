@@ -2,16 +2,15 @@
 
     pages.shards/shards.json
 
-    {"kind": "simindex shard map", "version": 1,
+    {"kind": "simindex shard map", "version": 2,
      "generation": 4,                        one more with each replacement
-     "h": 7,                                 the radius of calls without one
-     "next_id": 1000,                        of rows that come without a name
-     "facts": {"bits": 64, "recipe": "5c…", "names": "ids", "secret": null, "format": 1},
-     "shards": [{"number": 0, "name": "00000-9f…", "region": "", "rows": 334, …}, …],
+     "facts": {"bits": 64, "recipe": "5c…", "names": "ids", "secret": null, "format": 1, "h": 3, …},
+     "shards": [{"number": 0, "name": "00000-9f…/51…", "region": "", "rows": 334, …}, …],
      "checksum": "…"}                        of all the rest
 
 A query takes the map once, so it sees one generation throughout. A shard that is replaced has
-another name, and its directory stays until `sweep`.
+another name, and its directory stays until `sweep`. Each name ends with the seal of what the map
+says of the shard, its facts included: whoever changes that must rename the directory, too.
 
 Invariants
 1. A map names only shards that are published, alike, each once, and each with rows of its own ids.
@@ -35,11 +34,12 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import regions
-from simindex.distributed.building import FOLDER, NAME, UNFINISHED
-from simindex.distributed.shard import Facts, Shard, require_alike
+from simindex.distributed.building import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
+from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
+    FormatTooOld,
     IndexLocked,
     IndexNotFound,
     InvalidOption,
@@ -48,11 +48,10 @@ from simindex.errors import (
 from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
 from simindex.values import dataclass
-from simindex.writing.replacement import clear_up, folder_beside, remove_beside
 
 MAP = "shards.json"
 
-KIND, VERSION = "simindex shard map", 1
+KIND, VERSION = "simindex shard map", 2
 
 MOST_BYTES = 1 << 28
 """Of a map that is read: more is not one."""
@@ -72,10 +71,6 @@ class ShardMap:
 
     root: str
     generation: int
-    h: int
-    """The radius of calls without an h."""
-    next_id: int
-    """The id of the next row that comes without a name."""
     shards: tuple[Shard, ...]
 
     @property
@@ -87,6 +82,11 @@ class ShardMap:
     def rows(self) -> int:
         """Rows of all shards."""
         return sum(shard.rows for shard in self.shards)
+
+    @property
+    def h(self) -> int:
+        """The radius of calls without one."""
+        return self.facts.h
 
     def __len__(self) -> int:
         return len(self.shards)
@@ -102,34 +102,26 @@ class ShardMap:
             shard=number,
         )
 
-    def replaced(self, shards: Iterable[Shard], *, without: Iterable[int] = ()) -> ShardMap:
-        """The next map: some shards in the place of those of their numbers, or new; others go.
+    def replaced(self, shards: Iterable[Shard]) -> ShardMap:
+        """The next map: some shards in the place of those of their numbers, or new.
 
         Raises InvalidOption or RecipeMismatch unless all are alike and have ids of their own, as
         far as the smallest and largest tell; `verifying.shared_ids` tells the rest.
         """
         held = {shard.number: shard for shard in self.shards}
-        for number in without:
-            del held[number]
         held.update((shard.number, shard) for shard in shards)
         return of_shards(
-            self.root, [held[number] for number in sorted(held)], h=self.h,
-            next_id=self.next_id, generation=self.generation + 1,
+            self.root, [held[number] for number in sorted(held)], generation=self.generation + 1
         )
 
 
-def of_shards(
-    root: str | Path, shards: Iterable[Shard], *, h: int, next_id: int = 0, generation: int = 1
-) -> ShardMap:
-    """A map of some shards, whose `next_id` is beyond all ids of rows without keys."""
+def of_shards(root: str | Path, shards: Iterable[Shard], *, generation: int = 1) -> ShardMap:
+    """A map of some shards. Raises InvalidOption or RecipeMismatch unless they are alike."""
     listed = tuple(shards)
     if not listed:
         raise InvalidOption(f"{root} would have no shards", remedy="give at least one")
     require_alike(listed)
-    for shard in listed:
-        if shard.facts.names == "ids" and shard.rows:
-            next_id = max(next_id, shard.greatest_id + 1)
-    return ShardMap(str(root), generation, h, next_id, listed)
+    return ShardMap(str(root), generation, listed)
 
 
 def read_map(root: str | Path) -> ShardMap:
@@ -139,8 +131,9 @@ def read_map(root: str | Path) -> ShardMap:
     ------
     IndexNotFound
         If there is no map.
-    CorruptFile, FormatTooNew
-        If it is damaged, says what cannot be, or is of a newer version.
+    CorruptFile, FormatTooNew, FormatTooOld
+        If it is damaged, says what cannot be or other than was published of a shard, or is of
+        another version.
     """
     path = Path(root) / MAP
     with translated(path, False):
@@ -199,11 +192,11 @@ def write_map(new: ShardMap) -> None:
                     )
 
             file.replace(MAP, same)
-        named = {shard.name for shard in new.shards}
+        named = {shard.folder for shard in new.shards}
         for shard in () if before is None else before.shards:
-            if shard.name not in named:
+            if shard.folder not in named:
                 with suppress(OSError):  # `sweep` counts from here on
-                    os.utime(shard.path)
+                    os.utime(shard.folder)
 
 
 def _require_there(new: ShardMap) -> None:
@@ -230,25 +223,17 @@ def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
     folder = Path(root) / FOLDER
     gone = []
     with translated(folder, True), _alone(Path(root)):
-        named = {shard.name for shard in read_map(root).shards}
+        named = {shard.folder.name for shard in read_map(root).shards}
         for path in sorted(folder.iterdir()):
             unfinished = UNFINISHED.fullmatch(path.name)
             if unfinished is not None:
-                clear_up(folder / unfinished[1])
+                clear_up_shard(folder / unfinished[1])
             if NAME.fullmatch(path.name) is None or path.name in named:
                 continue
             if time.time() - path.stat().st_mtime >= older_than_s:
-                _remove(path)
+                remove(path)
                 gone.append(path.name)
     return gone
-
-
-def _remove(path: Path) -> None:
-    """Removes a shard: its name goes first, then its files."""
-    beside, held = folder_beside(path)
-    with held:
-        durable.move(path, beside / "new")
-        remove_beside(beside, path)
 
 
 @contextmanager
@@ -269,13 +254,13 @@ def _alone(root: Path) -> Iterator[None]:
 
 def _encoded(shard_map: ShardMap) -> bytes:
     def entry(shard: Shard) -> dict[str, Any]:
-        told = asdict(shard)
-        del told["facts"], told["path"]
-        return {"name": shard.name, **told, "files": dict(shard.files)}
+        told = shard.told
+        del told["facts"]
+        return {"name": shard.name, **told}
 
     content = {
-        "kind": KIND, "version": VERSION, "generation": shard_map.generation, "h": shard_map.h,
-        "next_id": shard_map.next_id, "facts": asdict(shard_map.facts),
+        "kind": KIND, "version": VERSION, "generation": shard_map.generation,
+        "facts": asdict(shard_map.facts),
         "shards": [entry(shard) for shard in shard_map.shards],
     }
     return json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode() + b"\n"
@@ -297,11 +282,17 @@ def _decoded(root: Path, path: Path, data: bytes) -> ShardMap:
                 f"{VERSION}", remedy="install a newer simindex", path=str(path),
                 found=content["version"], expected=VERSION,
             )
+        if content["version"] < VERSION:
+            raise FormatTooOld(
+                f"{path} has version {content['version']}, this version of simindex reads "
+                f"{VERSION}", remedy="build the collection again", path=str(path),
+                found=content["version"], expected=VERSION,
+            )
         if content.pop("checksum") != _checksum(content):
             raise ValueError("does not have the checksum that it was written with")
         return _checked(root, content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, InvalidOption | FormatTooNew) or raised_by_a_handler(error):
+        if raised_by_a_handler(error):
             raise
         what = f"has no {error}" if isinstance(error, KeyError) else str(error)
         raise CorruptFile(
@@ -312,30 +303,35 @@ def _decoded(root: Path, path: Path, data: bytes) -> ShardMap:
 def _checked(root: Path, content: dict[str, Any]) -> ShardMap:
     """The map, once nothing in it contradicts the rest; ValueError says what does."""
     facts = Facts(**content["facts"])
-    for name in ("generation", "h", "next_id"):
-        _need(is_int(content[name]) and content[name] >= 0, f"says {name}={content[name]!r}")
-    _need(content["h"] <= facts.bits, f"says h={content['h']} of {facts.bits} bits")
+    h, generation = facts.h, content["generation"]
+    _need(is_int(h) and h >= 0, f"says h={h!r}")
+    _need(h <= facts.bits, f"says h={h} of {facts.bits} bits")
+    _need(is_int(generation) and generation >= 0, f"says generation={generation!r}")
     shards = tuple(_shard(root, facts, entry) for entry in content["shards"])
     _need(bool(shards), "names no shard")
-    if facts.names == "ids":
-        greatest = max((shard.greatest_id for shard in shards if shard.rows), default=-1)
-        _need(content["next_id"] > greatest, f"says next_id={content['next_id']}, and the id "
-              f"{greatest} is taken")
     for what in ("number", "name"):
         values = [getattr(shard, what) for shard in shards]
         _need(len(set(values)) == len(values), f"names a {what} of a shard twice")
-    return ShardMap(
-        str(root), content["generation"], content["h"], content["next_id"], shards
-    )
+    return ShardMap(str(root), generation, shards)
 
 
 def _shard(root: Path, facts: Facts, entry: dict[str, Any]) -> Shard:
     name, number = entry.pop("name"), entry["number"]
     said = f"of shard {number!r}"
-    match = NAME.fullmatch(name)
+    folder, _, known = name.partition("/")
+    match = NAME.fullmatch(folder) and SEAL.fullmatch(known)
     _need(match is not None and is_int(number), f"has a name {said} that is none: {name!r}")
+    place = str(root / FOLDER / name)
+    found = seal({**entry, "facts": asdict(facts)})
+    if found != known:
+        raise CorruptFile(
+            f"{root / MAP} does not say of shard {number} ({place}) what it was published with: "
+            f"the seal of that is {known}, and of this {found}",
+            remedy=RESTORE, path=str(root / MAP), shard=number, found=found, expected=known,
+        )
     _need(
-        name == f"{number:05d}-{entry['rows_digest']}", f"has a name {said} of other rows: {name!r}"
+        folder == f"{number:05d}-{entry['rows_digest']}",
+        f"has a name {said} of other rows: {name!r}",
     )
     _need(regions.is_region(entry["region"]), f"has no region {said}")
     for what, digits in _DIGITS.items():
@@ -352,7 +348,7 @@ def _shard(root: Path, facts: Facts, entry: dict[str, Any]) -> Shard:
     for file, size in files:
         inside = not Path(file).is_absolute() and ".." not in Path(file).parts
         _need(inside and is_int(size) and size >= 0, f"names a file {said} that is none: {file!r}")
-    return Shard(path=str(root / FOLDER / name), facts=facts, files=files, **entry)
+    return Shard(path=place, facts=facts, files=files, **entry)
 
 
 def _need(holds: bool, else_it: str) -> None:

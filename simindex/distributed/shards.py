@@ -8,7 +8,8 @@ All work is done by functions of this folder, which are given to `run` with valu
 engine may call them itself: then this class shows in which order.
 
 Invariants
-1. A call takes the map once. What it answers is of that generation.
+1. A call takes the map once. What it answers is of that generation. If its shards were replaced and
+   removed meanwhile, it begins again with the newest map.
 2. A call that writes publishes new shards first and replaces the map last. Until then nobody sees
    anything, and after an error or a kill everything is as it was.
 """
@@ -19,8 +20,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,24 +28,8 @@ import numpy as np
 
 from simindex.arrays import U64
 from simindex.checks import require_whole
-from simindex.distributed import deduplication, forests, pairing, shardmap, verifying
-from simindex.distributed.adding import places_of, require_free
-from simindex.distributed.asking import (
-    asked_of,
-    query_shard,
-    question,
-    radius_of,
-    settled,
-    told_of,
-    top_shard,
-)
-from simindex.distributed.building import (
-    build_of,
-    build_shard,
-    extend_shard,
-    require_recipe,
-    split_shard,
-)
+from simindex.distributed import adding, deduplication, questions, shardmap, verifying
+from simindex.distributed.building import build_of, build_shard
 from simindex.distributed.creation import (
     Run,
     listed,
@@ -54,17 +38,12 @@ from simindex.distributed.creation import (
     require_new,
     write_first_map,
 )
-from simindex.distributed.labels import merge_labels
-from simindex.distributed.merging import merge_matches, merge_top
+from simindex.distributed.growing import split_shard
 from simindex.distributed.nearness import Near
-from simindex.distributed.plan import By, ShardPlan, plan_shards
-from simindex.distributed.shard import ids_of, opened, verify_shard
+from simindex.distributed.plan import By, plan_shards
+from simindex.distributed.shard import opened
 from simindex.distributed.shardmap import ShardMap, read_map, write_map
-from simindex.errors import (
-    CorruptFile,
-    IndexNotFound,
-    InvalidOption,
-)
+from simindex.errors import CorruptFile, IndexLocked, IndexNotFound, InvalidOption
 from simindex.options import IndexOptions
 from simindex.pairs.clusters import MODES
 from simindex.records.batch import Batch
@@ -72,14 +51,12 @@ from simindex.records.clusters import Clusters
 from simindex.records.matches import Matches, TopMatches
 from simindex.records.pairs import Pairs
 from simindex.records.reports import Finding
-from simindex.resources.memory import answer_bytes
-from simindex.resources.threads import thread_count
-from simindex.writing import ingestion
 
 TRIES = 5
 """How often a call begins anew because the shards of its map were replaced and removed."""
 
-WORTH_THREADS = 4096
+GONE = (IndexNotFound, CorruptFile)
+"""Errors of a shard that is being removed: first half of it is there."""
 
 Answer = TypeVar("Answer")
 
@@ -192,7 +169,7 @@ class Shards:
             "first": first, "limit": limit, "recall": recall, "method": method, "memory": memory,
             "memory_limit": memory_limit, "threads": threads,
         }
-        return self._current(lambda now: self._query(now, batch, near, how))
+        return self._current(lambda now: questions.query(self._run, now, batch, near, how))
 
     def top(
         self, batch: Batch | Any, k: int = 10, *, method: str = "scan", max_error: int | str = 2,
@@ -207,7 +184,7 @@ class Shards:
             "method": method, "max_error": max_error, "rerank": rerank, "recall": recall,
             "threads": threads,
         }
-        return self._current(lambda now: self._top(now, batch, k, how))
+        return self._current(lambda now: questions.top(self._run, now, batch, k, how))
 
     def pairs(
         self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
@@ -218,15 +195,28 @@ class Shards:
 
         With `collapse_equal` the row of the smallest id represents the equal rows of its shard.
         `memory_limit` is that of the search of each task; its part of the answer is in memory, too.
+
+        All parts are of one generation. If a shard was replaced and removed before the first part,
+        the call begins again; once a part was given it raises IndexLocked. Repeat it then, without
+        the parts that it gave.
         """
-        now = self.check()
-        near, radius = settled(now, Near(h, similarity, measure, recall))
-        tasks = pairing.pair_tasks(now.shards, radius)
-        task = partial(
-            pairing.pair_shards, **near.options, collapse_equal=collapse_equal,
-            memory_limit=memory_limit, threads=threads,
-        )
-        yield from self._run(task, [one for one, _ in tasks], [other for _, other in tasks])
+        near = Near(h, similarity, measure, recall)
+        limits = {"memory_limit": memory_limit, "threads": threads}
+        for left in reversed(range(TRIES)):
+            now = self.check()
+            given = False
+            try:
+                for part in questions.pairs(
+                    self._run, now, near, limits, collapse_equal=collapse_equal
+                ):
+                    given = True
+                    yield part
+                return
+            except GONE as error:
+                if given:
+                    self._require_newest(now, "give all pairs", error)
+                if not left or self.shard_map == now:
+                    raise
 
     def clusters(
         self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
@@ -243,34 +233,11 @@ class Shards:
                 f"mode={mode!r} is unknown", remedy=f"give one of {', '.join(MODES)}",
                 option="mode", found=mode, expected=MODES,
             )
-        now = self.check()
-        near, radius = settled(now, Near(h, similarity, measure, recall))
-        told = told_of(now, near)
-        if mode == "star":
-            parts = self.pairs(
-                **near.options, collapse_equal=True, memory_limit=memory_limit, threads=threads
-            )
-            grown = forests.forest_of_stars(parts)
-        else:
-            tasks = pairing.pair_tasks(now.shards, radius)
-            task = partial(
-                forests.forest_of_shards, **near.options, memory_limit=memory_limit,
-                threads=threads,
-            )
-            grown = reduce(
-                forests.merge_forests,
-                self._run(task, [one for one, _ in tasks], [other for _, other in tasks]),
-                forests.forest([]),
-            )
-        grown = grown.below()
-        named = np.unique(grown.root)
-        fetch = partial(forests.rows_of, ids=named, near=near)
-        roots = forests.merge_rows(self._run(fetch, now.shards))
-        label = partial(forests.label_shard, grown=grown, roots=roots, near=near)
-        del grown, named, fetch, roots  # tasks have them until the last one was sent
-        labels = iter(self._run(label, now.shards))
-        del label
-        return merge_labels(labels, singletons=singletons, mode=mode, **told)
+        near = Near(h, similarity, measure, recall)
+        limits = {"memory_limit": memory_limit, "threads": threads}
+        return self._current(lambda now: questions.clusters(
+            self._run, self._looked_at(now), near, limits, mode=mode, singletons=singletons
+        ))
 
     def losers(
         self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
@@ -281,18 +248,20 @@ class Shards:
         Each with the nearest row that stays, which has a smaller id. It is what `simindex dedup`
         decides of documents in the order of their ids.
         """
-        return deduplication.losers(self.pairs(
-            h=h, similarity=similarity, measure=measure, recall=recall, collapse_equal=True,
-            memory_limit=memory_limit, threads=threads,
-        ))
+        near = Near(h, similarity, measure, recall)
+        limits = {"memory_limit": memory_limit, "threads": threads}
+        return self._current(
+            lambda now: questions.losers(self._run, self._looked_at(now), near, limits)
+        )
 
     # -- changes -----------------------------------------------------------------------------------
 
     def append(self, batch: Batch | Any) -> U64:
         """Adds rows, and returns their ids, uint64 (n,): the given ones, or the next numbers.
 
-        Each row goes to the smallest shard that takes its leading bits. One new version of each of
-        these shards is published, then the map is replaced.
+        The next number is that of rows in all shards, as in an index that has got the same rows.
+        Each row goes to the smallest shard that takes it. One new version of each of these shards
+        is published, then the map is replaced.
 
         Raises
         ------
@@ -300,39 +269,48 @@ class Shards:
             If an id or key comes twice, a shard has it already, or the batch does not fit.
         IndexLocked
             If somebody replaced the map meanwhile. Nothing has changed: repeat the call.
+        IndexNotFound, CorruptFile
+            If a shard is missing, or one that gets rows has other bytes than it was published with.
+            Nothing has changed.
         """
-        now = self.check()
-        return self._append(now, self._fitting(now, batch))
+        return self._changed(lambda now: adding.append(
+            self._run, now, adding.named(self._run, now, batch)
+        ))
 
     def ingest(
-        self, batch: Batch | Any, *, h: int | None = None, threads: int | None = None
+        self, batch: Batch | Any, *, h: int | None = None, similarity: float | None = None,
+        measure: str = "cosine", recall: float = 1.0, first: bool = False, method: str = "auto",
+        memory_limit: int | None = None, threads: int | None = None,
     ) -> Matches:
         """Finds the matches of a batch in all shards and in itself, and adds it: `Index.ingest`.
 
-        Raises what `append` raises. After any error nothing of the batch is kept.
+        `memory_limit` is that of each task, and of the matches within the batch. Answers are equal
+        to those of one index where `query` says so. Raises what `append` and `query` raise, and
+        TooManyMatches. After any error nothing of the batch is kept.
         """
         started = time.perf_counter()
-        now = self.check()
-        given = self._fitting(now, batch)
-        h = radius_of(now, h)
-        workers = thread_count(threads, len(given), worth=WORTH_THREADS)
-        inside = ingestion.within(
-            given.rows, h, first=False, threads=workers, limit_bytes=answer_bytes()
+        near = Near(h, similarity, measure, recall)
+        how = {
+            "first": first, "recall": recall, "method": method, "memory_limit": memory_limit,
+            "threads": threads,
+        }
+        return self._changed(
+            lambda now: adding.ingest(self._run, now, batch, near, how, started=started)
         )
-        stored = self._query(now, given, Near(h), {"threads": threads})
-        ids = self._append(now, given)
-        return ingestion.joined(stored, inside, ids, given.keys, first=False, started=started)
 
     def split(self, number: int) -> ShardMap:
         """Replaces a shard by two, of rows that differ in the first leading bit that tells them
-        apart; returns the new map. Raises what `split_shard` and `append` raise."""
-        now = self.check()
-        shard = now.shard(require_whole(number, "number", 0))
-        free = max(one.number for one in now.shards) + 1
-        (halves,) = self._run(partial(split_shard, number=free, root=self.root), [shard])
-        new = now.replaced(halves)
-        write_map(new)
-        return new
+        apart; returns the new map. Together they take all rows that the shard took. Raises what
+        `split_shard` and `append` raise."""
+        number = require_whole(number, "number", 0)
+
+        def divided(now: ShardMap) -> ShardMap:
+            free = max(one.number for one in now.shards) + 1
+            task = partial(split_shard, number=free, root=self.root)
+            (halves,) = self._run(task, [now.shard(number)])
+            return now.replaced(halves)
+
+        return self._changed(lambda now: _written(divided(now)))
 
     def add_shard(self) -> ShardMap:
         """Adds an empty shard that takes any row, and returns the new map.
@@ -340,13 +318,13 @@ class Shards:
         It gets all rows until it is as large as others that take them. Every query asks it: where
         shards have regions, `split` one instead.
         """
-        now = self.check()
-        with opened(now.shards[0]) as index:
-            options = replace(index.options, recipe=index.recipe)
-        number = max(one.number for one in now.shards) + 1
-        new = now.replaced([build_of(options, number, "", [], self.root)])
-        write_map(new)
-        return new
+        def larger(now: ShardMap) -> ShardMap:
+            with opened(now.shards[0]) as index:
+                options = replace(index.options, recipe=index.recipe)
+            number = max(one.number for one in now.shards) + 1
+            return now.replaced([build_of(options, number, "", [], self.root)])
+
+        return self._changed(lambda now: _written(larger(now)))
 
     def sweep(self, *, older_than_s: float = shardmap.KEEP_S) -> list[str]:
         """Removes shards that no map names any more; see `shardmap.sweep`."""
@@ -356,84 +334,60 @@ class Shards:
 
     def check(self) -> ShardMap:
         """Looks at all shards, and returns the map. Raises as `Shards` does; reads no rows."""
-        def look(now: ShardMap) -> ShardMap:
-            for _ in self._run(verifying.check_shard, now.shards):
-                pass
-            return now
-
-        return self._current(look)
+        return self._current(self._looked_at)
 
     def verify(self) -> list[Finding]:
         """Reads all shards. An empty list means that they are what the map says."""
-        now = self.shard_map
-        found = list(chain.from_iterable(self._run(verify_shard, now.shards)))
-        if found:
-            return found
-        pairs = verifying.overlapping(now.shards)
-        shared = self._run(
-            verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs]
-        )
-        return [
-            Finding("error", other.path, f"{one.said} and {other.said} both have the id {ids[0]}")
-            for (one, other), ids in zip(pairs, shared, strict=True) if len(ids)
-        ]
+        return self._current(lambda now: questions.verify(self._run, now), again=bool)
 
     # -- within ------------------------------------------------------------------------------------
 
-    def _current(self, call: Callable[[ShardMap], Answer]) -> Answer:
-        """A call with the newest map; anew if its shards were replaced and removed meanwhile."""
+    def _looked_at(self, now: ShardMap) -> ShardMap:
+        """The map, once all its shards were looked at."""
+        for _ in self._run(verifying.check_shard, now.shards):
+            pass
+        return now
+
+    def _current(
+        self, call: Callable[[ShardMap], Answer], *, again: Callable[[Answer], bool] | None = None
+    ) -> Answer:
+        """A call with the newest map; anew if its shards were replaced and removed meanwhile.
+
+        `again` says of which answers that may be the reason.
+        """
         for left in reversed(range(TRIES)):
             now = self.shard_map
             try:
-                return call(now)
-            except (IndexNotFound, CorruptFile):  # what is being removed is first half there
-                if not left or self.shard_map.generation == now.generation:
+                answer = call(now)
+            except GONE:
+                if not left or self.shard_map == now:
                     raise
+                continue
+            if again is None or not again(answer) or not left or self.shard_map == now:
+                return answer
         raise AssertionError
 
-    def _query(
-        self, now: ShardMap, batch: Batch | Any, near: Near, how: dict[str, Any]
-    ) -> Matches:
-        asked = question(now, batch, near)
-        task = partial(query_shard, batch=asked.batch, **{**how, **asked.near.options})
-        limit = 1 if how.get("first") else how.get("limit")
-        return merge_matches(self._run(task, asked.shards), len(asked.batch), limit=limit)
+    def _changed(self, call: Callable[[ShardMap], Answer]) -> Answer:
+        """A call that replaces the map, which it takes once all shards were looked at."""
+        now = self.check()
+        try:
+            return call(now)
+        except GONE as error:
+            self._require_newest(now, "change them", error)
+            raise
 
-    def _top(
-        self, now: ShardMap, batch: Batch | Any, k: int, how: dict[str, Any]
-    ) -> TopMatches:
-        asked = asked_of(now, batch)
-        require_whole(k, "k", 1)
-        if k > now.rows and len(asked):
-            raise InvalidOption(
-                f"k={k} exceeds the {now.rows:,} rows of all shards",
-                remedy=f"give at most {now.rows}" if now.rows else "append rows first",
-                option="k", found=k, expected=now.rows,
-            )
-        task = partial(top_shard, batch=asked, k=k, **how)
-        return merge_top(self._run(task, now.shards), k)
+    def _require_newest(self, now: ShardMap, what: str, error: Exception) -> None:
+        """Raises IndexLocked, because of an error, unless a map is still the newest one."""
+        found = self.shard_map
+        if found != now:
+            raise IndexLocked(
+                f"shards of {self.root} were replaced and removed before a call could {what}: its "
+                f"map has generation {now.generation}, and the newest one {found.generation}",
+                remedy="repeat the call, and give `sweep` more seconds than it takes",
+                path=str(self.root), found=found.generation, expected=now.generation,
+            ) from error
 
-    def _fitting(self, now: ShardMap, given: Batch | Any) -> Batch:
-        """The batch with names, which are not yet in any shard, before anything is written."""
-        batch = asked_of(now, given)
-        with opened(now.shards[0]) as index:
-            options = index.options
-            require_recipe(batch, index.recipe)
-        plan = ShardPlan(options, ("",), (0,))
-        batch = plan.named(batch, now.next_id)
-        ids = ids_of(batch, options.key_secret)
-        known = partial(verifying.known_names, ids=ids, batch=batch)
-        require_free(ids, batch, self._run(known, now.shards), now)
-        return batch
 
-    def _append(self, now: ShardMap, batch: Batch) -> U64:
-        places = places_of(now, batch)
-        grown = [place for place in range(len(now.shards)) if (places == place).any()]
-        parts = [batch.take(np.flatnonzero(places == place)) for place in grown]
-        new = tuple(self._run(
-            partial(extend_shard, root=self.root), [now.shards[place] for place in grown], parts
-        ))
-        if new:
-            write_map(now.replaced(new))
-        with opened(now.shards[0]) as index:
-            return ids_of(batch, index.options.key_secret)
+def _written(new: ShardMap) -> ShardMap:
+    write_map(new)
+    return new

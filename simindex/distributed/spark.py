@@ -185,9 +185,10 @@ def query(
     Keys are STRING, or BINARY of shards with ``keys="bytes"``.
 
     The batch is broadcast, and each shard is asked by a task of its own, so that no answer has to
-    fit the driver. Looks at all shards first, and raises what `Shards` raises.
+    fit the driver. Looks at all shards first, and raises what `Shards` raises. The answer is of the
+    shards at the time of the call: its tasks end with an error if they are removed before that.
     """
-    now = Shards(root).shard_map
+    now = Shards(root).check()
     asked, near, shards = question(now, batch, Near(h, similarity, measure, recall))
     with opened(shards[0]) as index:
         options = index.options

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from sharded import families
 
@@ -20,13 +19,11 @@ from simindex.distributed import (
     Shards,
     build_shard,
     building,
-    extend_shard,
     plan_shards,
-    split_shard,
     verify_shard,
 )
+from simindex.distributed.contents import describe
 from simindex.distributed.plan import ShardPlan
-from simindex.distributed.shard import describe
 from simindex.errors import (
     CorruptFile,
     IndexExists,
@@ -55,8 +52,8 @@ def test_a_shard_is_an_index(tmp_path: Path) -> None:
     with simindex.open(made.path) as index:
         assert index.query(ROWS[20:21], h=0).id.tolist() == [20]
         assert index.check() == []
-    assert names(tmp_path) == [made.name]
-    assert made.name == f"00001-{made.rows_digest}"
+    assert names(tmp_path) == [made.folder.name]
+    assert made.name == f"00001-{made.rows_digest}/{made.seal}"
     assert (made.rows, made.least_id, made.greatest_id) == (20, 20, 39)
     assert verify_shard(made) == []
 
@@ -80,7 +77,7 @@ def test_several_tasks_build_one_shard(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         made = list(pool.map(lambda _: build_shard(PLAN, 0, part(0), tmp_path), range(4)))
     assert {shard.uuid for shard in made} == {made[0].uuid}
-    assert names(tmp_path) == [made[0].name]
+    assert names(tmp_path) == [made[0].folder.name]
     assert verify_shard(made[3]) == []
 
 
@@ -108,7 +105,7 @@ def test_a_killed_task_leaves_nothing_for_the_second_run(tmp_path: Path) -> None
     (left,) = names(tmp_path)
     assert left.startswith(".00000-")
     made = build_shard(PLAN, 0, part(0), tmp_path)
-    assert names(tmp_path) == [made.name]
+    assert names(tmp_path) == [made.folder.name]
 
 
 @pytest.mark.parametrize("name", ["move", "sync_directory"])
@@ -126,7 +123,7 @@ def test_a_full_disk_leaves_nothing(
         with pytest.raises(StorageFull):
             build_shard(PLAN, 0, part(0), tmp_path)
     made = build_shard(PLAN, 0, part(0), tmp_path)
-    assert names(tmp_path) == sorted([*before, made.name])
+    assert names(tmp_path) == sorted([*before, made.folder.name])
 
 
 def test_a_damaged_shard_is_not_taken_for_a_published_one(tmp_path: Path) -> None:
@@ -136,8 +133,21 @@ def test_a_damaged_shard_is_not_taken_for_a_published_one(tmp_path: Path) -> Non
     with pytest.raises(IndexExists, match="shard 0 cannot be published") as raised:
         build_shard(PLAN, 0, part(0), tmp_path)
     assert raised.value.remedy == "move it away, and build the shard again"
-    Path(made.path).rename(tmp_path / "aside")
+    Path(made.path).rename(made.folder / "elsewhere")
+    with pytest.raises(IndexExists, match="holds 0 shards"):
+        build_shard(PLAN, 0, part(0), tmp_path)
+    made.folder.rename(tmp_path / "aside")
     assert verify_shard(build_shard(PLAN, 0, part(0), tmp_path)) == []
+
+
+def test_a_shard_that_is_not_what_its_name_says_is_not_taken(tmp_path: Path) -> None:
+    """A compacted copy has the same rows, in other bytes."""
+    made = build_shard(PLAN, 0, part(0), tmp_path)
+    with simindex.open(made.path, "w") as index:
+        index.replace(part(0)[0])
+        index.commit()
+    with pytest.raises(IndexExists, match="not what was published under this name"):
+        build_shard(PLAN, 0, part(0), tmp_path)
 
 
 def test_a_shard_of_other_options_is_not_taken_for_it(tmp_path: Path) -> None:
@@ -174,8 +184,8 @@ def test_a_shard_that_is_swept_while_it_is_looked_at_is_built_again(
     build_shard(PLAN, 0, part(0), tmp_path)
 
     def swept(path: Path, *how: Any) -> Any:
-        if path.parent.name == "shards":
-            path.rename(tmp_path / "aside")
+        if path.parent.parent.name == "shards" and not (tmp_path / "aside").exists():
+            path.parent.rename(tmp_path / "aside")
         return describe(path, *how)
 
     monkeypatch.setattr(building, "describe", swept)
@@ -224,51 +234,6 @@ def test_rows_that_do_not_belong_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidBatch):
         build_shard(PLAN, 0, [simindex.Batch(families(1, 3, 2), ids=range(3))], tmp_path)
     assert names(tmp_path) == []
-
-
-def test_extending_keeps_the_old_shard(tmp_path: Path, tree: Callable[[Path], Any]) -> None:
-    made = build_shard(PLAN, 0, part(0), tmp_path)
-    before = tree(Path(made.path))
-    larger = extend_shard(made, part(1)[0], tmp_path)
-    assert larger.rows == 40
-    assert extend_shard(made, part(1)[0], tmp_path) == larger
-    assert tree(Path(made.path)) == before
-    assert verify_shard(made) == verify_shard(larger) == []
-
-
-def test_splitting_divides_the_rows(tmp_path: Path) -> None:
-    made = build_shard(PLAN, 0, part(0), tmp_path)
-    halves = split_shard(made, 5, tmp_path)
-    assert [half.number for half in halves] == [0, 5]
-    assert [half.region for half in halves] == ["0", "1"]
-    assert sum(half.rows for half in halves) == made.rows
-    assert split_shard(made, 5, tmp_path) == halves
-    assert [verify_shard(half) for half in (*halves, made)] == [[], [], []]
-
-
-def test_a_shard_by_ones_is_split_by_ones(tmp_path: Path) -> None:
-    plan = plan_shards(ROWS, 2, by="ones")
-    made = build_shard(plan, 1, [plan.part(1, simindex.Batch(ROWS))], tmp_path)
-    halves = split_shard(made, 5, tmp_path)
-    least, greatest = made.region.split("-")
-    assert halves[0].region.startswith(f"{least}-")
-    assert halves[1].region.endswith(f"-{greatest}")
-    assert min(half.rows for half in halves) > made.rows // 4
-    assert [verify_shard(half) for half in halves] == [[], []]
-    wrong = [plan.part(0, simindex.Batch(ROWS))]
-    with pytest.raises(InvalidOption, match=f"does not have {made.region} ones"):
-        build_shard(plan, 1, wrong, tmp_path)
-    same = [simindex.Batch(np.array([3, 5], np.uint64), ids=range(2))]
-    alike = build_shard(plan_shards(2, 1, by="ones"), 0, same, tmp_path)
-    with pytest.raises(InvalidOption, match="same number of ones"):
-        split_shard(alike, 1, tmp_path)
-
-
-def test_rows_that_are_equal_cannot_be_split(tmp_path: Path) -> None:
-    same = [simindex.Batch(np.full(3, 7, np.uint64), ids=range(3))]
-    made = build_shard(PLAN, 0, same, tmp_path)
-    with pytest.raises(InvalidOption, match="cannot be split"):
-        split_shard(made, 1, tmp_path)
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:

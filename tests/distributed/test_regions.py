@@ -66,14 +66,59 @@ def test_rows_of_two_prefixes_differ_at_least_as_prefixes_do(
 
 
 @settings(max_examples=40)
-@given(st.lists(WORDS, min_size=2, max_size=9, unique=True))
-def test_parted_prefixes_take_all_rows_between(words: list[int]) -> None:
-    found = regions.parted((min(words), max(words)), "")
-    assert found is not None
-    for word in words:
-        assert sum(starts(word, prefix) for prefix in found) == 1
-    assert starts(min(words), found[0])
-    assert starts(max(words), found[1])
+@given(
+    st.lists(WORDS, min_size=2, max_size=9, unique=True), st.lists(WORDS, max_size=20),
+    st.integers(0, 60), st.booleans(),
+)
+def test_parted_regions_take_all_that_the_region_took(
+    words: list[int], others: list[int], shared: int, below: bool
+) -> None:
+    """Also of rows that share leading bits, and of a region that was parted before."""
+    mask = (1 << 64 - shared) - 1
+    words = sorted({words[0] & ~mask | word & mask for word in words})
+    region = ""
+    while len(words) > 1:
+        found = regions.parted((words[0], words[-1]), region)
+        assert found is not None
+        assert all(map(regions.is_region, found))
+        for word in [*words, *others, 0, (1 << 64) - 1]:
+            row = np.array([[word]], np.uint64)
+            taken = [bool(regions.inside(row, one)[0]) for one in found]
+            assert sum(taken) == regions.inside(row, region)[0]
+        first, second = (
+            [word for word in words if regions.inside(np.array([[word]], np.uint64), one)[0]]
+            for one in found
+        )
+        assert first + second == words
+        assert first and second
+        region, words = (found[0], first) if below else (found[1], second)
+
+
+def test_a_parted_region_is_a_list_of_prefixes() -> None:
+    assert regions.parted((0b0010 << 60, 0b0011 << 60), "") == ("000,0010", "0011,01,1")
+    assert regions.parted((0b0011 << 60, 0b01 << 62), "0011,01,1") == ("0011", "01,1")
+    assert regions.said("000,0010") == "begin with 000 or 0010"
+    for wrong in ("0,", ",1", "1,0", "0,01", "0,0", "0, 1", "0,3-4"):
+        assert not regions.is_region(wrong)
+
+
+LISTS = st.lists(st.text("01", min_size=1, max_size=5), min_size=1, max_size=5)
+
+
+@settings(max_examples=60)
+@given(LISTS, LISTS, WORDS, WORDS, st.integers(0, 6))
+def test_no_row_within_h_of_several_prefixes_is_outside(
+    one: list[str], other: list[str], word: int, second: int, h: int
+) -> None:
+    a, b = ",".join(one), ",".join(other)
+    rows = np.array([[word]], np.uint64)
+    expected = min(
+        sum(x != y for x, y in zip(f"{word:064b}", prefix, strict=False)) for prefix in one
+    )
+    assert bool(regions.within(rows, a, h)[0]) == (expected <= h)
+    if regions.inside(rows, a)[0] and regions.inside(np.array([[second]], np.uint64), b)[0]:
+        assert (word ^ second).bit_count() >= regions.apart(a, b)
+    assert regions.apart(a, b) == regions.apart(b, a)
 
 
 def test_equal_first_words_cannot_be_parted() -> None:

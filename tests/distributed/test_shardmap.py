@@ -23,9 +23,11 @@ from simindex.distributed import (
     sweep,
     write_map,
 )
+from simindex.distributed.shard import seal
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
+    FormatTooOld,
     IndexLocked,
     IndexNotFound,
     InvalidOption,
@@ -41,11 +43,21 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-def rewritten(root: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Changes the map, with a checksum that agrees."""
+def rewritten(
+    root: Path, change: Callable[[dict[str, Any]], object], *, forged: bool = False
+) -> None:
+    """Changes the map, with a checksum that agrees; if it is `forged` with seals that do, too."""
     content = json.loads((root / shardmap.MAP).read_bytes())
     del content["checksum"]
     change(content)
+    if forged and isinstance(content["shards"], list):
+        for entry in content["shards"]:
+            folder, _, known = entry.pop("name").partition("/")
+            found = seal({**entry, "facts": content["facts"]})
+            entry["name"] = f"{folder}/{found}"
+            place = root / shardmap.FOLDER / folder
+            if known and (place / known).is_dir():
+                (place / known).rename(place / found)
     content["checksum"] = shardmap._checksum(content)
     (root / shardmap.MAP).write_text(json.dumps(content))
 
@@ -55,7 +67,8 @@ def test_a_map_comes_back_as_it_was_written(root: Path) -> None:
     assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301
     write_map(replace(found, generation=2))
     assert read_map(root) == replace(found, generation=2)
-    assert found.rows == found.next_id == 30
+    assert found.rows == 30
+    assert found.h == 3
     assert found.shard(2) is found.shards[2]
 
 
@@ -104,6 +117,45 @@ def test_every_byte_of_a_map_counts(root: Path) -> None:
                 assert json.loads(damaged) == json.loads(data)
 
 
+LIES: list[tuple[Callable[[dict[str, Any]], object], int]] = [
+    (lambda c: c["shards"][1].update(rows=9), 1),
+    (lambda c: c["shards"][1].update(rows=-1), 1),
+    (lambda c: c["shards"][1].update(number=7, name="00007" + c["shards"][1]["name"][5:]), 7),
+    (lambda c: c["shards"][1].update(region="0"), 1),
+    (lambda c: c["shards"][1].update(region=None), 1),
+    (lambda c: c["shards"][1].update(least_id=9), 1),
+    (lambda c: c["shards"][2].update(greatest_id=30), 2),
+    (lambda c: c["shards"][1].update(uuid="0" * 32), 1),
+    (lambda c: c["shards"][1].update(generation=77), 1),
+    (lambda c: c["shards"][1].update(checksum="0" * 32), 1),
+    (lambda c: c["shards"][1].update(rows_digest="0" * 16), 1),
+    (lambda c: c["shards"][1].update(more=1), 1),
+    (lambda c: c["shards"][1].pop("uuid"), 1),
+    (lambda c: c["shards"][1]["files"].update(FORMAT=65), 1),
+    (lambda c: c["shards"][1]["files"].popitem(), 1),
+    (lambda c: c["facts"].update(bits=128), 0),
+    (lambda c: c["facts"].update(recipe="0" * 32), 0),
+    (lambda c: c["facts"].update(names="str"), 0),
+    (lambda c: c["facts"].update(secret="0" * 32), 0),
+    (lambda c: c["facts"].update(format=2), 0),
+    (lambda c: c["facts"].update(sketch=64), 0),
+    (lambda c: c["facts"].update(h=4), 0),
+]
+
+
+@pytest.mark.parametrize(("change", "number"), LIES)
+def test_a_map_that_lies_about_a_shard_is_refused(
+    root: Path, change: Callable[[dict[str, Any]], object], number: int
+) -> None:
+    """With a checksum that agrees: the name of the directory says what it was published with."""
+    rewritten(root, change)
+    for look in (read_map, Shards):
+        with pytest.raises(CorruptFile, match=rf"shard {number} \(.*shards/0000") as raised:
+            look(root)
+        assert raised.value.data["shard"] == number
+        assert raised.value.remedy
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -111,36 +163,45 @@ def test_every_byte_of_a_map_counts(root: Path) -> None:
         (lambda c: c.update(shards=[]), "names no shard"),
         (lambda c: c["shards"].append(dict(c["shards"][0])), "names a number of a shard twice"),
         (lambda c: c["shards"][1].update(name="../../../etc"), "that is none"),
+        (lambda c: c["shards"][1].update(name="00001-9f3c5a7e12d4b680"), "that is none"),
+        (lambda c: c["shards"][1].update(name=5), "damaged"),
         (lambda c: c["shards"][1].update(rows_digest="0" * 16), "of other rows"),
         (lambda c: c["shards"][1].update(rows=-1), "rows=-1 of shard 1"),
         (lambda c: c["shards"][1].update(rows=True), "rows=True of shard 1"),
         (lambda c: c["shards"][1].update(region="012"), "no region of shard 1"),
+        (lambda c: c["shards"][1].update(region="01,0"), "no region of shard 1"),
         (lambda c: c["shards"][1].update(region=None), "no region of shard 1"),
         (lambda c: c["shards"][1].update(region="32-31"), "no region of shard 1"),
         (lambda c: c["shards"][1].update(checksum="x"), "no checksum of shard 1"),
         (lambda c: c["shards"][1].pop("uuid"), "has no 'uuid'"),
-        (lambda c: c["shards"][1].update(more=1), "damaged"),
+        (lambda c: c["shards"][1].update(more=1), "unexpected keyword argument 'more'"),
         (lambda c: c["shards"][1]["files"].update({"../x": 1}), "a file of shard 1"),
         (lambda c: c["shards"][1]["files"].update({"/etc/passwd": 1}), "a file of shard 1"),
-        (lambda c: c.update(h="3"), "h='3'"),
-        (lambda c: c.update(h=65), "h=65 of 64 bits"),
-        (lambda c: c.update(next_id=29), "next_id=29, and the id 29 is taken"),
+        (lambda c: c["facts"].update(h="3"), "h='3'"),
+        (lambda c: c["facts"].update(h=65), "h=65 of 64 bits"),
         (
             lambda c: c["shards"][1].update(least_id=11),
             "10 rows of shard 1 with ids from 11 to 19",
         ),
-        (lambda c: c.update(facts=[]), "damaged"),
-        (lambda c: c.pop("next_id"), "has no 'next_id'"),
+        (lambda c: c["facts"].pop("h"), "damaged"),
         (lambda c: c.update(shards=3), "damaged"),
     ],
 )
 def test_a_map_that_contradicts_itself_is_refused(
     root: Path, change: Callable[[dict[str, Any]], object], says: str
 ) -> None:
-    rewritten(root, change)
+    """Also one that somebody has forged, with the names of all directories."""
+    rewritten(root, change, forged="that is none" not in says and says != "damaged")
     with pytest.raises(CorruptFile, match="damaged") as raised:
         read_map(root)
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize("facts", [[], None, {}])
+def test_facts_that_are_none_are_refused(root: Path, facts: Any) -> None:
+    rewritten(root, lambda content: content.update(facts=facts))
+    with pytest.raises(CorruptFile, match="damaged"):
+        read_map(root)
 
 
 @pytest.mark.parametrize(
@@ -155,12 +216,14 @@ def test_a_map_that_contradicts_itself_is_refused(
         (lambda c: c["facts"].update(recipe="0" * 32), "shard 0 .* recipe None"),
         (lambda c: c["facts"].update(names="str"), "shard 0 .* names ids"),
         (lambda c: c["facts"].update(format=2), "shard 0 .* format 1, and the shard map has 2"),
+        (lambda c: c["facts"].update(h=4), "shard 0 .* h 3, and the shard map has 4"),
     ],
 )
-def test_a_map_that_lies_is_found_out_before_any_work(
+def test_a_map_that_was_forged_is_found_out_before_any_work(
     root: Path, change: Callable[[dict[str, Any]], object], says: str
 ) -> None:
-    rewritten(root, change)
+    """Whoever renames the directories, too, is found out where a shard itself says otherwise."""
+    rewritten(root, change, forged=True)
     with pytest.raises(SimindexError, match=says) as raised:
         Shards(root)
     assert "shard" in raised.value.data
@@ -178,14 +241,18 @@ def test_a_map_that_lies_is_found_out_before_any_work(
 def test_verify_finds_what_costs_reading(
     root: Path, change: Callable[[dict[str, Any]], object], says: str
 ) -> None:
-    rewritten(root, change)
+    rewritten(root, change, forged=True)
     assert says in " ".join(finding.what for finding in Shards(root).verify())
 
 
-def test_a_map_of_a_newer_version_says_so(root: Path) -> None:
-    rewritten(root, lambda content: content.update(version=2))
-    with pytest.raises(FormatTooNew, match="version 2"):
+def test_a_map_of_another_version_says_so(root: Path) -> None:
+    rewritten(root, lambda content: content.update(version=3))
+    with pytest.raises(FormatTooNew, match="version 3"):
         read_map(root)
+    rewritten(root, lambda content: content.update(version=1))
+    with pytest.raises(FormatTooOld, match="version 1") as raised:
+        read_map(root)
+    assert raised.value.remedy == "build the collection again"
 
 
 def test_no_map(tmp_path: Path) -> None:
@@ -210,7 +277,7 @@ def test_sweep_keeps_what_is_named_young_or_not_ours(root: Path) -> None:
 
 def test_a_shard_counts_as_old_from_when_it_was_replaced(root: Path) -> None:
     shard = read_map(root).shard(1)
-    os.utime(shard.path, (0, 0))
+    os.utime(shard.folder, (0, 0))
     Shards(root).split(1)
     assert sweep(root, older_than_s=1000) == []
 
@@ -222,7 +289,7 @@ def test_a_sweep_before_the_map_leaves_the_old_one(root: Path) -> None:
     def swept(function: Any, *tasks: Any) -> Any:
         found = list(map(function, *tasks))
         if found and isinstance(found[0], Shard):
-            assert sweep(root, older_than_s=0) == [shard.name for shard in found]
+            assert sweep(root, older_than_s=0) == [shard.folder.name for shard in found]
         return found
 
     with pytest.raises(IndexNotFound, match="was removed before a shard map named it") as raised:
@@ -239,7 +306,7 @@ def test_a_shard_that_is_taken_again_counts_as_new(root: Path) -> None:
     now = read_map(root)
     rows = simindex.Batch(families(2, 1), ids=[30])
     left = extend_shard(now.shards[0], rows, root)
-    os.utime(left.path, (0, 0))
+    os.utime(left.folder, (0, 0))
     again = extend_shard(now.shards[0], rows, root)
     assert again == left
     assert sweep(root) == []

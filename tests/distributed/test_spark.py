@@ -303,7 +303,7 @@ def test_a_task_that_is_run_twice_at_once_gives_one_shard(spark: Any, tmp_path: 
     )
     assert one == other and third == fourth
     assert len(list((root / "shards").iterdir())) == 2
-    write_map(of_shards(root, (one, third), h=3))
+    write_map(of_shards(root, (one, third)))
     assert Shards(root).verify() == []
     with local_index(tmp_path / "i.sim", batch) as index:
         assert answers(Shards(root), rows, 3, 5) == answers(index, rows, 3, 5)
@@ -341,7 +341,7 @@ def test_a_run_that_failed_is_completed_by_the_next(
         on_spark.build(frame_of(spark, both), plan, tmp_path / "t")
     assert not (tmp_path / "t" / "shards.json").exists()
     built = on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
-    now = {Path(shard.path).name for shard in built.shard_map.shards}
+    now = {shard.folder.name for shard in built.shard_map.shards}
     assert len(built) == 200 and published <= now and built.verify() == []
     with pytest.raises(IndexExists, match="already"):
         on_spark.build(frame_of(spark, batch), plan, tmp_path / "s")
@@ -357,11 +357,13 @@ def test_a_shard_of_another_recipe_is_refused_before_any_job(spark: Any, tmp_pat
         recipe = simindex.Recipe(seed=seed)
         batch = recipe.batch(texts, ids=np.arange(6, dtype=np.uint64) + 10 * seed)
         made[seed] = Shards.build(tmp_path / str(seed), batch, 1).shard_map.shards[0]
-    name = made[6].name.replace("00000-", "00001-")
+    lying = replace(made[6], number=1, facts=made[5].facts)
+    name = f"00001-{lying.rows_digest}/{lying.seal}"
     path = tmp_path / "5" / "shards" / name
+    path.parent.mkdir()
     shutil.copytree(made[6].path, path)
-    lying = replace(made[6], number=1, path=str(path), facts=made[5].facts)
-    write_map(of_shards(tmp_path / "5", (made[5], lying), h=3, generation=2))
+    lying = replace(lying, path=str(path))
+    write_map(of_shards(tmp_path / "5", (made[5], lying), generation=2))
     tracker = spark.sparkContext.statusTracker()
     before = len(tracker.getJobIdsForGroup(None))
     for call in (
@@ -420,4 +422,4 @@ def test_what_is_wrong_is_said_before_anything_runs(spark: Any, tmp_path: Path) 
         on_spark.query(spark, tmp_path / "t", simindex.Recipe(seed=6).batch(["a text of words"]))
     of_two = (Shards(tmp_path / "t").shard_map.shards[0], second)
     with pytest.raises((RecipeMismatch, InvalidOption), match="shard 1"):
-        of_shards(tmp_path / "s", of_two, h=3)
+        of_shards(tmp_path / "s", of_two)

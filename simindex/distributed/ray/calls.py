@@ -69,12 +69,17 @@ def top(
 
 
 def ingest(
-    root: Root, batch: Batch | Any, *, h: int | None = None, threads: int | None = None,
-    **connection: Any,
+    root: Root, batch: Batch | Any, *, h: int | None = None,
+    similarity: float | None = None, measure: str = "cosine", recall: float = 1.0,
+    first: bool = False, method: str = "auto", memory_limit: int | None = None,
+    threads: int | None = None, **connection: Any,
 ) -> Matches:
     """Finds the matches of a batch and adds it, as `Shards.ingest`."""
     with connect(root, **connection) as shards:
-        return shards.ingest(batch, h=h, threads=threads)
+        return shards.ingest(
+            batch, h=h, similarity=similarity, measure=measure, recall=recall, first=first,
+            method=method, memory_limit=memory_limit, threads=threads,
+        )
 
 
 def pairs(

@@ -43,7 +43,7 @@ def test_shards_of_a_dataset_are_those_of_its_rows(tmp_path: Path, by: Any, word
     local = Shards.build(tmp_path / "s", simindex.Batch(fingerprints), 3, by=by)
     assert answers(made, fingerprints, 3, 5) == answers(local, fingerprints, 3, 5)
     if by == "rows":
-        names = [[shard.name for shard in one.shard_map.shards] for one in (made, local)]
+        names = [[shard.folder.name for shard in one.shard_map.shards] for one in (made, local)]
         assert names[0] == names[1]
     assert made.verify() == []
 

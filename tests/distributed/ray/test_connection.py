@@ -138,7 +138,13 @@ def test_functions_of_a_folder_answer_and_end_their_actors(tmp_path: Path) -> No
     assert on_ray.dedup(root, h=H).id.tolist() == local.losers(h=H).id.tolist()
     (streamed,) = on_ray.query_stream(root, fingerprints, h=H)
     assert answer(streamed) == answer(local.query(fingerprints, h=H))
-    assert set(on_ray.ingest(root, fingerprints[:5], h=0).query.tolist()) == set(range(5))
+    how: dict[str, Any] = {
+        "similarity": 0.95, "measure": "cosine", "recall": 0.9, "first": True, "method": "scan",
+        "memory_limit": 1 << 26, "threads": 1,
+    }
+    shutil.copytree(root, tmp_path / "copy")
+    expected = answer(Shards(tmp_path / "copy").ingest(fingerprints[:5], **how))
+    assert answer(on_ray.ingest(root, fingerprints[:5], **how)) == expected
     assert len(local) == 65
 
 

@@ -142,6 +142,7 @@ def _look_up(
     from simindex.cli.batches import gathered
     from simindex.cli.nearest import FEW, Unmatched
     from simindex.distributed import ray as on_ray
+    from simindex.distributed.shard import opened
 
     if not (inputs or texts or fingerprints or others):
         inputs = piped_input("nothing to look up: give an INPUT, --text, --fingerprint or --index")
@@ -155,9 +156,9 @@ def _look_up(
     without = Unmatched(FEW if k is None and not (quiet or listed) else 0)
     with (
         on_ray.connect(root, **connection) as shards,
-        simindex.open(shards.shard_map.shards[0].path, "r") as index,
+        opened(shards.check().shards[0]) as index,
     ):
-        h = shards.shard_map.h if h is None else h
+        h = index.h if h is None else h
         asking = Asking(index, root, reading, intake, inputs, texts, fingerprints, others)
         asking.check()
 
