@@ -22,7 +22,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import field
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -81,8 +80,8 @@ if TYPE_CHECKING:
 BUFFER_BYTES = 32 << 20
 """About so much text ends a buffer, too."""
 
-WRITTEN_LINES = 512
-"""Lines handed to the system at once."""
+WRITTEN_LINES, WRITTEN_BYTES = 512, 1 << 20
+"""Lines handed to the system at once, unless their documents hold so much already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +196,16 @@ class Run:
         if self.place.lasting:
             self._store(decided, most)
         else:
-            while some := list(islice(decided, WRITTEN_LINES)):
-                self.documents += len(some)
-                self.dropped += sum(loss is not None for _, loss in some)
-                self._put(some)
+            self._put(self._counted(decided))
         self.output.flush()
+
+    def _counted(
+        self, decided: Iterable[tuple[Document, Loss | None]]
+    ) -> Iterator[tuple[Document, Loss | None]]:
+        for document, loss in decided:
+            self.documents += 1
+            self.dropped += loss is not None
+            yield document, loss
 
     def _store(self, decided: Iterable[tuple[Document, Loss | None]], most: int) -> None:
         """Writes decided documents, and commits those that are kept, buffer by buffer."""
@@ -355,8 +359,10 @@ class Run:
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
         told: list[dict[str, Any]] = []
+        held = 0
         for document, loss in decided:
             self.shared.see(document, loss)
+            held += document.held_bytes
             mark = None if loss is None or (self.mark and loss.known) else loss
             if self.mark:
                 lines.append(marked_line(document, mark, id_field, text_field, self.near))
@@ -365,8 +371,9 @@ class Run:
             if mark is not None and self.listing is not None:
                 verified = self.verifying is not None
                 told.append(audit_record(document, mark, self.near, verified=verified))
-            if len(lines) + len(told) >= WRITTEN_LINES:
+            if len(lines) + len(told) >= WRITTEN_LINES or held >= WRITTEN_BYTES:
                 self._hand_over(lines, told)
+                held = 0
         self._hand_over(lines, told)
 
     def _hand_over(self, lines: list[bytes], told: list[dict[str, Any]]) -> None:
