@@ -93,7 +93,8 @@ def test_what_ingest_refuses_adds_nothing(tmp_path: Path) -> None:
         ({"similarity": 0.9, "measure": "dice"}, InvalidOption, "measure"),
         ({"measure": "jaccard"}, InvalidOption, "measure"), ({"h": 65}, InvalidOption, "h=65"),
         ({"method": "none"}, InvalidOption, "method"), ({"recall": 2}, InvalidOption, "recall"),
-        ({"first": np.arange(2)}, InvalidOption, "first"), ({"threads": 0}, InvalidOption, "threads"),
+        ({"first": np.arange(2)}, InvalidOption, "first"),
+        ({"threads": 0}, InvalidOption, "threads"),
         ({"memory_limit": -1}, InvalidOption, "memory_limit"),
         ({"memory_limit": 700}, TooManyMatches, "within itself"),
     ]:
