@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from simindex.pairs.find_all import find_all
     from simindex.pairs.rotation import rotation_pairs
     from simindex.planning.calibration import Calibration
+    from simindex.planning.comparing import explain_pair
     from simindex.planning.machine import Machine
     from simindex.query.explanation import Explanation, TopExplanation
     from simindex.records.advice import (
@@ -94,7 +95,6 @@ if TYPE_CHECKING:
     )
     from simindex.records.verification import Verification
     from simindex.repair.rebuild import repair
-    from simindex.simhash.comparison import explain_pair
     from simindex.simhash.document_frequencies import DocumentFrequencies
     from simindex.simhash.recipe import Recipe
     from simindex.simhash.weighting import Feature
@@ -197,6 +197,7 @@ _HOMES = {
     "pairs.find_all": ("find_all",),
     "pairs.rotation": ("rotation_pairs",),
     "planning.calibration": ("Calibration",),
+    "planning.comparing": ("explain_pair",),
     "planning.machine": ("Machine",),
     "query.explanation": ("Explanation", "TopExplanation"),
     "records.advice": (
@@ -219,7 +220,6 @@ _HOMES = {
     ),
     "records.verification": ("Verification",),
     "repair.rebuild": ("repair",),
-    "simhash.comparison": ("explain_pair",),
     "simhash.document_frequencies": ("DocumentFrequencies",),
     "simhash.recipe": ("Recipe",),
     "simhash.weighting": ("Feature",),

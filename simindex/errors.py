@@ -105,7 +105,7 @@ class TooManyMatches(SimindexError, MemoryError):
 
 
 class RecipeMismatch(InvalidBatch):
-    """Another recipe than that of the index made a batch. `data["differences"]` lists what differs.
+    """A batch has another recipe than the index. `data["differences"]` lists what differs.
     """
 
 
@@ -167,7 +167,8 @@ class ClusterFailed(SimindexError):
 
 
 class CorruptFile(SimindexError):
-    """A file has other bytes than were written. `data` has its path and, if known, the offset."""
+    """A file is damaged: its bytes are not those that were written. `data` has its path and, if
+    known, the offset."""
 
 
 class FormatTooOld(CorruptFile):

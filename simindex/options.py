@@ -77,14 +77,14 @@ class IndexOptions:
         fewer rows than an eighth of it, and fewer than 65,536, collect in the catalog until they
         have that many rows together.
     keys : None, False, "str" or "bytes"
-        Whether rows are named by keys instead of ids, and of which type. True means ``"str"``. By
-        default, None, a new index takes what its first rows have.
+        Whether rows are named by keys instead of ids, and of which type. True means ``"str"``. With
+        None, the default, a new index takes the kind that its first rows have.
     min_merge : int
         How many small segments a commit merges into one, at least. With 0 only `Index.compact`
         merges.
     reservoir_rows : int
-        How many rows of weights are kept as a sample. From it simindex learns the probability that
-        a bit flips.
+        How many rows of weights are kept as a sample, from which simindex learns the probability
+        that a bit flips.
     slice_memory : int
         How many bytes slice lists take while they are built, at most. If all lists need more, the
         rows are read several times.
@@ -94,8 +94,8 @@ class IndexOptions:
         How texts become fingerprints. The index stores it and refuses batches of another recipe. An
         index without one takes the recipe of the first batch that has one. It sets `bits`.
     times : bool
-        Whether the index stores with each row when it came, in 4 bytes, so that `Index.expire` can
-        delete what is older than some time.
+        Whether the index stores the time at which each row was added, in 4 bytes, so that
+        `Index.expire` can delete old rows.
     sketch_bits : int
         Width of the sketch that the index stores with each row: 0 for none, or a multiple of 64, at
         most 4096. The recipe sets it. Without a recipe a new index takes what its first batch has.

@@ -26,11 +26,12 @@ import simindex
 
 PACKAGE = Path(__file__).resolve().parents[1] / "simindex"
 
-WORDS = frozenset({"errors", "checks", "options", "threads", "arrays", "memory", "values"})
+WORDS = frozenset({"errors", "checks", "options", "arrays", "values"})
 """Modules at the top that serve all, and import only each other."""
 
 LAYERS: tuple[str, ...] = (
     "words",
+    "resources",
     "_kernels",
     "records",
     "bits",
@@ -77,8 +78,8 @@ EDGES = frozenset({
 
 NEVER_STORAGE = frozenset({"inputs", "outputs", "bits", "simhash"})
 
-MOST_AT_THE_TOP = 9
-"""Modules beside the folders."""
+MOST_AT_THE_TOP = 8
+"""Modules beside the folders, `__init__` and `__main__` among them."""
 
 DOORS: dict[str, tuple[str, ...]] = {
     "lmdb": ("storage/catalog/",),

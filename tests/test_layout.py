@@ -111,7 +111,7 @@ TESTED_BY = {
     "storage/segmentfiles.py": "writing/test_writer_faults.py",
     "storage/tables/record.py": "storage/catalog/test_catalog.py",
     "storage/tables/structure.py": "storage/tables/test_slicelist.py",
-    "threads.py": "faults/test_errors.py",
+    "resources/threads.py": "faults/test_errors.py",
     "writing/admission.py": "test_bad_input.py",
     "writing/committer.py": "writing/test_writer_faults.py",
     "writing/creation.py": "writing/test_writer_faults.py",

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,7 +197,8 @@ class Point:
 
 def test_values_pickle_where_nothing_was_used_before() -> None:
     data = pickle.dumps(Point(1, (2,)))
-    code = f"import pickle, sys; sys.path[:0] = {sys.path!r}; print(pickle.loads({data!r}))"
+    path = [*sys.path, str(Path(__file__).parents[1])]  # where this module is found by its name
+    code = f"import pickle, sys; sys.path[:] = {path!r}; print(pickle.loads({data!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "Point(x=1, y=(2,))\n"
 

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "simindex"
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 BEGIN, END = "<!-- drawn by tools/architecture.py -->\n", "<!-- end of the drawing -->\n"
 
-WORDS = ("words", "errors, checks, options, memory, threads, arrays, values")
+WORDS = ("words", "errors, checks, options, arrays, values")
 """Modules at the top that serve all folders, drawn as one box."""
 
 

@@ -4,9 +4,10 @@
     python tools/walks.py query       the functions of one walk, each below the one that calls it
     python tools/walks.py --modules   the modules of every walk, in the order of the walk
 
-An index with permuted tables and slice lists is made for it. The first query or search for the
-nearest is also planned; "query again" takes the plan that the first one made. Lines are those of
-the modules that a walk enters, which a reader has before them, and of the functions alone.
+An index with permuted tables and slice lists is made for it. The rows of "append" are few and stay
+in the catalog; those of "segment" fill a buffer, which becomes files. The first query or search for
+the nearest is also planned; "query again" takes the plan that the first one made. Lines are those
+of the modules that a walk enters, which a reader has before them, and of the functions alone.
 `simindex` may be another version of the package: the calls are those of every version.
 """
 
@@ -17,7 +18,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -134,7 +135,8 @@ def walks(path: Path) -> dict[str, Walk]:
     with simindex.open(path, "n", options=options) as index:
         for number in range(4):
             appended(index, number)
-    found = {name: Walk() for name in ("append", "compact", "query", "query again", "top", "pairs")}
+    names = ("append", "segment", "compact", "query", "query again", "top", "pairs")
+    found = {name: Walk() for name in names}
     with simindex.open(path, "w") as index:
         found["append"].follow(lambda: appended(index, 4))
         found["compact"].follow(lambda: index.compact(full=True))
@@ -144,6 +146,9 @@ def walks(path: Path) -> dict[str, Walk]:
             found[name].follow(lambda: index.query(asked, h=3))
         found["top"].follow(lambda: index.top(asked, k=5))
         found["pairs"].follow(lambda: list(index.pairs(h=3)))
+    small = replace(options, batch_rows=ROWS // 2)
+    with simindex.open(path.with_name(f"small-{path.name}"), "n", options=small) as index:
+        found["segment"].follow(lambda: index.append(part(5)))
     return found
 
 
@@ -153,7 +158,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("walk", nargs="?", help="append, compact, query, 'query again', top, pairs")
+    parser.add_argument(
+        "walk", nargs="?", help="append, segment, compact, query, 'query again', top, pairs"
+    )
     parser.add_argument("--modules", action="store_true", help="list the modules of every walk")
     asked = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 
 from simindex.advising.copies import Copy, copies_of, edit_rates
-from simindex.advising.goals import MOST_SAMPLE, PRECISION, RECALL, SAMPLE, SIMILARITY, Asked
+from simindex.advising.goals import (
+    LEAST_PAIRS,
+    MOST_SAMPLE,
+    PRECISION,
+    RECALL,
+    SAMPLE,
+    SIMILARITY,
+    Asked,
+)
 from simindex.advising.intervals import Shares
 from simindex.advising.judging import EQUAL, Choice, Judged
 from simindex.advising.standing import columns, standing
@@ -91,7 +99,8 @@ def calibrate(
     Returns
     -------
     CalibrationReport
-        Tables of rates, and `advice`.
+        Tables of rates, and `advice`: None if the sample has fewer than 20 similar pairs whose
+        features differ.
 
     Raises
     ------
@@ -136,9 +145,10 @@ def calibrate(
 
 def sampled(documents: Iterable[str | bytes], sample: int, seed: int) -> list[str]:
     """A uniform sample of documents, in no order; all of them if they are few."""
-    if isinstance(documents, (str, bytes)):
+    if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
+        one = "one text" if isinstance(documents, (str, bytes)) else type(documents).__name__
         raise InvalidBatch(
-            "one text is given, and a sample has several", remedy="give an iterable of texts",
+            f"{one} is given, and a sample has several texts", remedy="give an iterable of texts",
         )
     random = Random(seed)
     kept: list[str | bytes] = []
@@ -192,7 +202,9 @@ def _with_fingerprint(
     kept = [text for place, text in enumerate(texts) if place not in skipped]
     if len(kept) < 2:
         raise InvalidBatch(
-            f"{len(kept)} of {len(texts)} documents has a fingerprint, and it takes two to compare",
+            f"{len(kept)} of {len(texts)} document{'s' * (len(texts) != 1)} "
+            f"{'has' if 1 in (len(kept), len(texts)) else 'have'} a fingerprint, and it takes two "
+            "to compare",
             remedy="give more documents with words", found=len(kept), expected=2,
         )
     return kept, len(skipped)
@@ -261,7 +273,7 @@ def _advice(
     recipe: Recipe, of: Judged, asked: Asked, widths: Sequence[int], documents: int
 ) -> tuple[Advice | None, Advice | None]:
     """The best of all widths, and the best of the recipe's own."""
-    if not of.judged.any():
+    if of.judged.sum() < LEAST_PAIRS:
         return None, None
     best = {width: _best(recipe, of, asked, width) for width in widths}
     reaching = [width for width in widths if best[width][0]]

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.app import uninterrupted
-from simindex.cli.chunks import read_ahead
+from simindex.cli.chunks import Slot, read_ahead, rows_bytes
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
+from simindex.cli.side_by_side import side_by_side
 from simindex.cli.stored_documents import Choice, Existing
 from simindex.index.origin import keep_origin
 from simindex.values import dataclass
@@ -77,18 +78,26 @@ class Run:
     def fill(self, options: dict[str, Any]) -> None:
         contents = self.contents
         most = min(contents.most, self.commit_every or contents.most)
-        with closing(read_ahead(self._batches(most))) as batches:
+        slot: Slot[tuple[Any, Any]] = Slot(self._held_bytes)
+        with closing(read_ahead(self._batches(most), slot)) as batches:
             # Read before the index is created: if the first document cannot be, nothing is made.
             first = next(batches, None)
             if first is None:
                 raise NothingRead
             self._add(chain([first], batches), {**contents.options(first[0]), **options})
 
+    def _held_bytes(self, made: tuple[Any, Any]) -> int:
+        group, batch = made
+        return self.contents.held_bytes(group) + rows_bytes(batch)
+
     def _batches(self, most: int) -> Iterator[tuple[Any, Any]]:
         """Groups with their rows, which are made while others are read and others added."""
-        with closing(read_ahead(self.contents.groups(most))) as groups:
-            for group in groups:
-                yield group, self.contents.batch(group)
+        slot: Slot[Any] = Slot(self.contents.held_bytes)
+        with closing(read_ahead(self.contents.groups(most), slot)) as groups:
+            made = side_by_side(groups, self.contents.work(), lambda: slot.waits)
+            with closing(made):
+                for group, rows in made:
+                    yield group, self.contents.batch(group, rows)
 
     def _add(self, batches: Iterable[tuple[Any, Any]], options: dict[str, Any]) -> None:
         with self._open(options) as index, self._looking() as before:
@@ -192,9 +201,7 @@ class Run:
         contents.without.close()
         if quiet or as_json:
             return
-        contents.say()
-        if contents.short is not None:
-            contents.short.say(done.documents)
+        contents.say(done.documents)
         for what, number in self._existing_counts().items():
             if number and what in EXISTING:
                 say(EXISTING[what].format(count(number, "document"), self.path))

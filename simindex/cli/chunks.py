@@ -1,6 +1,6 @@
 """Documents in groups that are fingerprinted together, and read ahead.
 
-    thread of its own   documents -> chunk | chunk | chunk        one made, one waiting
+    thread of its own   documents -> chunk | chunk | chunk        one made, one or some waiting
     the main thread                          chunk -> fingerprints, index, output
 
 Fingerprinting and searching let go of the interpreter, so both sides run at once. Errors arrive as
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -21,6 +21,7 @@ import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
 from simindex.inputs import Documents
+from simindex.resources.threads import thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ CHUNK_DOCUMENTS = 4096
 CHUNK_BYTES = 32 << 20
 """At most so many documents, or about so much memory, are in a chunk. Three are held while
 documents are read ahead: one being read, one waiting, one worked on."""
+
+AHEAD_ITEMS, AHEAD_BYTES = 4, 24 << 20
+"""Where several items may wait, at most so many, of about so much memory; or one. So a thread that
+is faster now and slower then works on meanwhile."""
 
 SHOWN_SKIPPED = 5
 
@@ -136,6 +141,24 @@ def characters_of(chunk: Chunk) -> int:
     if isinstance(chunk, Documents):
         return chunk.characters
     return sum(len(document.text) for document in chunk)
+
+
+def chunk_bytes(chunk: Chunk) -> int:
+    """What it takes in memory; of columns without the keys."""
+    if isinstance(chunk, Documents):
+        return chunk.texts.nbytes + (0 if chunk.raw is None else chunk.raw.nbytes)
+    return sum([document.held_bytes for document in chunk])
+
+
+def rows_bytes(batch: simindex.Batch) -> int:
+    """What the rows of a batch take in memory, without the keys."""
+    columns = (batch.rows, batch.weights, batch.sketches)
+    return sum(column.nbytes for column in columns if column is not None)
+
+
+def all_but_one() -> int:
+    """Threads of a kernel that leave a processor to another thread, on which all wait."""
+    return max(1, thread_count(None, CHUNK_DOCUMENTS, worth=1) - 1)
 
 
 def places_of_rows(texts: int, skipped: Iterable[Any]) -> list[int]:
@@ -264,9 +287,9 @@ def read_ahead(
 ) -> Generator[T, None, None]:
     """The items of `source`, in order; the next are made by another thread meanwhile.
 
-    One item waits and one is being made at most; the caller's `slot` tells whether one waits. What
-    `source` raises is raised here, after the items before it. The thread is not waited for when
-    this iterator is closed: a pipe that nobody writes to may hold it.
+    One item waits and one is being made at most, unless the caller's `slot` has room for more; it
+    tells whether one waits. What `source` raises is raised here, after the items before it. The
+    thread is not waited for when this iterator is closed: a pipe that nobody writes to may hold it.
     """
     slot = Slot() if slot is None else slot
     try:
@@ -307,30 +330,54 @@ class _End:
 
 
 class Slot(Generic[T]):
-    """Hands items from one thread to another, one at a time.
+    """Hands items from one thread to another.
 
     By queues, for a signal that is raised while a Condition is waited for leaves its lock as none
     of its users expects.
+
+    Parameters
+    ----------
+    size_of : callable, optional
+        What an item takes in memory. With it `AHEAD_ITEMS` may wait, of `AHEAD_BYTES` at most, or
+        one that is larger. Without it one waits.
     """
 
-    def __init__(self) -> None:
-        self._items: SimpleQueue[T | _End] = SimpleQueue()
+    def __init__(self, size_of: Callable[[T], int] | None = None) -> None:
+        self._size_of = size_of
+        self._items: SimpleQueue[tuple[T, int] | _End] = SimpleQueue()
         self._room: SimpleQueue[None] = SimpleQueue()
-        """An entry for each item that may be put, and one for the end of taking."""
-        self._room.put(None)
-        self._abandoned = False
+        """An entry for each share of the room that is free, and one for the end of taking."""
+        for _ in range(1 if size_of is None else AHEAD_ITEMS):
+            self._room.put(None)
+        self._abandoned = self._was_full = False
+
+    def _shares(self, item: T) -> int:
+        """How many shares of the room it takes; a large item takes all."""
+        if self._size_of is None:
+            return 1
+        shares = -(-self._size_of(item) * AHEAD_ITEMS // AHEAD_BYTES)
+        return min(AHEAD_ITEMS, max(1, shares))
 
     @property
     def waits(self) -> bool:
         """Whether an item can be taken at once, or the end be seen."""
         return not self._items.empty()
 
+    def was_full(self) -> bool:
+        """Whether the other thread has had to wait for room since this was asked last."""
+        full, self._was_full = self._was_full, False
+        return full
+
     def put(self, item: T) -> bool:
-        """Waits until the item before is taken; False if nobody will take this one."""
-        self._room.get()
-        if self._abandoned:
-            return False
-        self._items.put(item)
+        """Waits until there is room; False if nobody will take this one."""
+        shares = self._shares(item)
+        for _ in range(shares):
+            if self._room.empty():
+                self._was_full = True
+            self._room.get()
+            if self._abandoned:
+                return False
+        self._items.put((item, shares))
         return True
 
     def end(self, error: BaseException | None) -> None:
@@ -352,5 +399,8 @@ class Slot(Generic[T]):
                 if item.error is not None:
                     raise item.error
                 return
-            self._room.put(None)
-            yield item
+            taken, shares = item
+            for _ in range(shares):
+                self._room.put(None)
+            del item
+            yield taken

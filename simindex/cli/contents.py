@@ -8,7 +8,7 @@ Groups are read by another thread, and become batches on the main one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -17,7 +17,15 @@ import click
 
 import simindex
 from simindex.cli.account import met
-from simindex.cli.chunks import CHUNK_DOCUMENTS, Chunk, SkippedReport, characters_of, chunks
+from simindex.cli.chunks import (
+    CHUNK_DOCUMENTS,
+    Chunk,
+    SkippedReport,
+    characters_of,
+    chunk_bytes,
+    chunks,
+    rows_bytes,
+)
 from simindex.cli.console import say
 from simindex.cli.opening import open_index
 from simindex.cli.repeated_ids import RepeatedIds
@@ -65,8 +73,14 @@ class Contents(Protocol[G]):
     def options(self, first: G) -> dict[str, Any]:
         """Options of a new index for it, told by the first group."""
 
-    def batch(self, group: G) -> simindex.Batch:
-        """The rows of a group."""
+    def work(self) -> Callable[[G, int | None], Any]:
+        """Makes what `batch` takes, of a group on so many threads. Any thread may call it."""
+
+    def batch(self, group: G, made: Any) -> simindex.Batch:
+        """The rows of a group, of which this was made; groups come in their order."""
+
+    def held_bytes(self, group: G) -> int:
+        """What a group takes in memory."""
 
     def admitted(
         self, existing: Existing, index: simindex.Index, group: G, batch: simindex.Batch
@@ -79,8 +93,8 @@ class Contents(Protocol[G]):
     def counts(self) -> dict[str, int]:
         """Further counts of a run, by name."""
 
-    def say(self) -> None:
-        """What is to be told once all was read."""
+    def say(self, documents: int) -> None:
+        """What is to be told once all was read, of so many documents or fingerprints."""
 
 
 @dataclass(slots=True)
@@ -119,15 +133,20 @@ class Texts:
     def options(self, first: Chunk) -> dict[str, Any]:
         return {"keys": "str", "recipe": self.prepared.recipe}
 
-    def batch(self, group: Chunk) -> simindex.Batch:
+    def work(self) -> Callable[[Chunk, int | None], tuple[simindex.Batch, Told]]:
         assert self.short is not None
-        self.repeated.add(group)
-        batch = self.short.batch(group)
-        self.without.add(group, batch.skipped)
+        return self.short.work()
+
+    def batch(self, group: Chunk, made: tuple[simindex.Batch, Told]) -> simindex.Batch:
+        batch, told = made
+        self.made_elsewhere(group, told)
         return batch
 
+    def held_bytes(self, group: Chunk) -> int:
+        return chunk_bytes(group)
+
     def made_elsewhere(self, group: Chunk, told: Told) -> None:
-        """What `batch` notes, of a group whose batch `ShortTexts.task` made."""
+        """Notes what there is to tell of a group, whose batch another thread or process made."""
         assert self.short is not None
         self.repeated.add(group)
         self.short.number += told.short
@@ -145,10 +164,12 @@ class Texts:
     def counts(self) -> dict[str, int]:
         return {"repeated_ids": self.repeated.counted()[0]}
 
-    def say(self) -> None:
+    def say(self, documents: int) -> None:
+        assert self.short is not None
         self.prepared.say()
         for line in self.repeated.told():
             say(line)
+        self.short.say(documents)
 
 
 @dataclass(slots=True)
@@ -216,8 +237,14 @@ class Rows:
             "keys": _kind_of_names(batch), "bits": batch.bits, "sketch_bits": batch.sketch_bits
         }
 
-    def batch(self, group: Fingerprints) -> simindex.Batch:
+    def work(self) -> Callable[[Fingerprints, int | None], None]:
+        return lambda group, threads: None
+
+    def batch(self, group: Fingerprints, made: None) -> simindex.Batch:
         return group.batch
+
+    def held_bytes(self, group: Fingerprints) -> int:
+        return rows_bytes(group.batch)
 
     def admitted(
         self, existing: Existing, index: simindex.Index, group: Fingerprints,
@@ -231,7 +258,7 @@ class Rows:
     def counts(self) -> dict[str, int]:
         return {}
 
-    def say(self) -> None:
+    def say(self, documents: int) -> None:
         for line in met(self.intake):
             say(line)
         if self.unchecked:

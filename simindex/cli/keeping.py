@@ -15,7 +15,15 @@ from contextlib import closing
 from typing import Any
 
 from simindex.cli import learning
-from simindex.cli.chunks import Chunk, chunks, read_ahead, texts_of
+from simindex.cli.chunks import (
+    Chunk,
+    Slot,
+    all_but_one,
+    chunk_bytes,
+    chunks,
+    read_ahead,
+    texts_of,
+)
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent, Progress
 from simindex.inputs import Document, Documents
@@ -36,18 +44,22 @@ def learned_and_kept(
     first: deque[Chunk] = deque()
     held: deque[Chunk] | None = deque()
     keeper, held_bytes = FeatureKeeper(recipe), 0
+    slot: Slot[Chunk] = Slot(chunk_bytes)
+    fewer = all_but_one()
     with (
         Progress("learning word weights", quiet=quiet, extent=extent) as progress,
-        closing(read_ahead(chunks(documents))) as read,
+        closing(read_ahead(chunks(documents), slot)) as read,
     ):
         for chunk in read:
+            # Unless the reader is ahead and waits, a processor is left to it.
+            threads = None if slot.was_full() else fewer
             progress.advance(len(chunk))
             if progress.documents < least:
                 first.append(chunk)
             if held is None:
-                keeper.count(texts_of(chunk))
+                keeper.count(texts_of(chunk), threads)
                 continue
-            slim, taken = _slim(chunk, keeper)
+            slim, taken = _slim(chunk, keeper, threads)
             held_bytes += taken
             if slim is None or held_bytes + keeper.vocabulary_bytes > learning.MOST_HELD_BYTES:
                 held = None
@@ -62,12 +74,12 @@ def learned_and_kept(
     return recipe.fit(counted), lesson, None if held is None else learning.all_of(held)
 
 
-def _slim(chunk: Chunk, keeper: Any) -> tuple[Chunk | None, int]:
+def _slim(chunk: Chunk, keeper: Any, threads: int | None) -> tuple[Chunk | None, int]:
     """A chunk to be held, once it is counted, and its bytes; None where features cannot be kept."""
     if not isinstance(chunk, Documents):
-        keeper.count(texts_of(chunk))
+        keeper.count(texts_of(chunk), threads)
         return learning.slimmed(chunk, printed=False)
-    features = keeper.keep(chunk.column)
+    features = keeper.keep(chunk.column, threads)
     if features is None:
         return None, 0
     slim = chunk.with_features(features)

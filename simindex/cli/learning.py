@@ -18,7 +18,15 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from simindex.cli.chunks import Chunk, chunks, read_ahead, texts_of
+from simindex.cli.chunks import (
+    Chunk,
+    Slot,
+    all_but_one,
+    chunk_bytes,
+    chunks,
+    read_ahead,
+    texts_of,
+)
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
@@ -107,32 +115,32 @@ def learned_from_sample(
     one is enough. Documents whose texts take more than MOST_HELD_BYTES are not held: None in their
     place says that they are to be read once more. Otherwise as of `learned_from_first`.
     """
-    from simindex.simhash.features import Parts
+    from simindex.simhash.feature_columns import FeatureKeeper
 
-    chosen = held_bytes = 0
+    held_bytes = 0
     held: deque[Chunk] | None = deque()
-
-    def texts(progress: Progress) -> Iterator[Any]:
-        nonlocal chosen, held, held_bytes
-        with closing(read_ahead(chunks(documents))) as read:
-            for chunk in read:
-                if held is not None:
-                    slim, taken = slimmed(chunk, printed)
-                    held.append(slim)
-                    held_bytes += taken
-                    if held_bytes > MOST_HELD_BYTES:
-                        held = None
-                in_it = texts_of(chunk) if fraction == 1 else [
-                    document.text for document in chunk if in_sample(
-                        document.place if document.numbered else document.key, fraction
-                    )
-                ]
-                chosen += len(in_it)
-                yield in_it
-                progress.advance(len(chunk))
-
-    with Progress("learning word weights", quiet=quiet, extent=extent) as progress:
-        counted = recipe.document_frequencies(Parts(texts(progress)))
+    keeper, slot, fewer = FeatureKeeper(recipe), Slot[Chunk](chunk_bytes), all_but_one()
+    with (
+        Progress("learning word weights", quiet=quiet, extent=extent) as progress,
+        closing(read_ahead(chunks(documents), slot)) as read,
+    ):
+        for chunk in read:
+            # Unless the reader is ahead and waits, a processor is left to it.
+            threads = None if slot.was_full() else fewer
+            if held is not None:
+                slim, taken = slimmed(chunk, printed)
+                held.append(slim)
+                held_bytes += taken
+                if held_bytes > MOST_HELD_BYTES:
+                    held = None
+            keeper.count(texts_of(chunk) if fraction == 1 else [
+                document.text for document in chunk if in_sample(
+                    document.place if document.numbered else document.key, fraction
+                )
+            ], threads)
+            progress.advance(len(chunk))
+    counted = keeper.counted()
+    chosen = counted.documents
     lesson = Lesson(chosen, "the inputs", sample=fraction, least=least)
     if not chosen and least == 1:
         raise nothing_learned(recipe, progress.documents, fraction)

@@ -16,8 +16,8 @@ def open_index(
     overwrite: bool = False, refresh: bool = True, wait_s: float = 0.0,
 ) -> Index:
     """See `simindex.open`."""
-    from simindex.index.opening import open_briefly
+    from simindex.index.opening import opened
 
-    return open_briefly(
-        path, mode, options=options, overwrite=overwrite, refresh=refresh, wait_s=wait_s
+    return opened(
+        path, mode, options=options, overwrite=overwrite, refresh=refresh, wait_s=wait_s, brief=True
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simindex._kernels import _native
 from simindex.arrays import I64
 from simindex.cli.console import count
 from simindex.inputs import Documents
@@ -64,7 +65,7 @@ class RepeatedIds:
         """Documents with the id of an earlier one, and those of them with another text than the
         first."""
         ids = np.frombuffer(self._ids, np.int64)
-        order = np.argsort(ids, kind="stable")
+        order = _native.sort_rows(ids.view(np.uint64))  # equal ones keep their order
         fresh = np.ones(len(order), np.bool_)
         fresh[1:] = ids[order[1:]] != ids[order[:-1]]
         texts = np.frombuffer(self._texts, np.int64)[order]

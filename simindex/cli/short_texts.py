@@ -59,6 +59,11 @@ class ShortTexts:
         self.number += told.short
         return made
 
+    def work(self) -> Callable[[Chunk, int | None], tuple[simindex.Batch, Told]]:
+        """Makes batches on so many threads, for any thread to call; otherwise as `task`."""
+        recipe, least = self._recipe, self.least
+        return lambda chunk, threads: fingerprinted(recipe, least, chunk, threads=threads)
+
     def task(self) -> Callable[[Chunk], tuple[simindex.Batch, Told]]:
         """Makes batches elsewhere: it pickles. Who gets what is told adds up the short texts."""
         return partial(fingerprinted, self._recipe, self.least)

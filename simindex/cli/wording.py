@@ -14,7 +14,7 @@ OPTIONS = {
     "structures": "--structures", "batch_rows": "--batch-rows", "rows": "--rows",
     "first": "--first", "limit": "--limit", "ngram": "--ngram", "similarity": "--similarity",
     "sketch_bits": "--sketch-bits", "measure": "--measure", "max_matches": "--max-matches",
-    "max_share": "--max-share",
+    "max_share": "--max-share", "precision": "--precision",
 }
 """Of the arguments that commands have options for."""
 

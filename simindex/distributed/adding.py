@@ -25,11 +25,11 @@ from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import ids_of, opened
 from simindex.distributed.shardmap import ShardMap, write_map
 from simindex.errors import InvalidBatch
-from simindex.memory import answer_bytes
 from simindex.planning.question import Questions
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
-from simindex.threads import thread_count
+from simindex.resources.memory import answer_bytes
+from simindex.resources.threads import thread_count
 from simindex.writing import ingestion
 
 WORTH_THREADS = 4096

@@ -56,12 +56,7 @@ def require_columns(kinds: Mapping[str, str], options: IndexOptions) -> None:
         "key": (type_of_keys(options),), SKETCH: ("binary",),
     }
     for name in columns_of(options):
-        if name not in kinds:
-            raise InvalidBatch(
-                f"the DataFrame has no column {name!r}, but {', '.join(kinds)}",
-                remedy="rename the column, or make it with with_fingerprints", found=[*kinds],
-                expected=name,
-            )
+        require_named(kinds, name, "rename the column, or make it with with_fingerprints")
         found = kinds[name].partition(" ")[0]  # without the collation of a string
         if found not in expected[name]:
             wanted = " or ".join(kind.upper() for kind in expected[name])
@@ -71,6 +66,15 @@ def require_columns(kinds: Mapping[str, str], options: IndexOptions) -> None:
                 remedy="give the plan the options of these rows, or convert the column",
                 found=kinds[name], expected=wanted, column=name,
             )
+
+
+def require_named(kinds: Mapping[str, str], name: str, remedy: str) -> None:
+    """Raises InvalidBatch unless a DataFrame has a column of this name."""
+    if name not in kinds:
+        raise InvalidBatch(
+            f"the DataFrame has no column {name!r}, but {', '.join(kinds)}", remedy=remedy,
+            found=[*kinds], expected=name,
+        )
 
 
 def words_of(table: Any, options: IndexOptions) -> U64:

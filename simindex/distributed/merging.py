@@ -19,7 +19,7 @@ from simindex.arrays import I64
 from simindex.errors import InvalidOption
 from simindex.records.matches import NO_NEIGHBOUR, Matches, QueryStats, TopMatches, TopStats
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
-from simindex.threads import thread_count
+from simindex.resources.threads import thread_count
 
 WORTH_THREADS = 100_000
 """Matches from which on several threads put them in order."""

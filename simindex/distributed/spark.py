@@ -30,6 +30,7 @@ from simindex.distributed.bigints import (
     columns_of,
     fingerprints_column,
     require_columns,
+    require_named,
     sketches_column,
     type_of_keys,
     words_of,
@@ -328,11 +329,7 @@ def _require_by_regions(plan: ShardPlan) -> None:
 def _require_texts(frame: DataFrame, recipe: Recipe, text: str) -> None:
     """Raises InvalidBatch unless a DataFrame has texts, and no column of those to be made."""
     kinds = dict(frame.dtypes)
-    if text not in kinds:
-        raise InvalidBatch(
-            f"the DataFrame has no column {text!r}, but {', '.join(kinds)}",
-            remedy="name the column of texts: text=...", found=[*kinds], expected=text,
-        )
+    require_named(kinds, text, "name the column of texts: text=...")
     if kinds[text].partition(" ")[0] not in ("string", "binary"):
         raise InvalidBatch(
             f"the column {text!r} is {kinds[text].upper()}, not STRING", remedy="cast it to STRING",

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from simindex.errors import CorruptFile, InvalidBatch, raised_by_a_handler
 from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
-from simindex.memory import answer_bytes
 from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.records.batch import Batch
+from simindex.resources.memory import answer_bytes
+from simindex.resources.threads import thread_count
 from simindex.storage.segmentfiles import checked_designs
-from simindex.threads import thread_count
 from simindex.writing import policy, tombstone_runs
 from simindex.writing.admission import (
     checked_batch,

@@ -14,7 +14,7 @@ from time import monotonic, sleep
 from types import MethodType
 from weakref import WeakMethod
 
-from simindex.threads import begin
+from simindex.resources.threads import begin
 
 LOOK_S = 0.25
 """A thread that sleeps looks so often whether its handle is still there."""

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simindex.checks import is_int, require
+from simindex.checks import require
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.documents import document
+from simindex.planning.comparing import nearness
 from simindex.simhash.comparison import compared, each_row
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 
 def explained_pair(
-    handle: Handle, texts: tuple[Any, Any], ids: Any, keys: Any, *, h: int
+    handle: Handle, texts: tuple[Any, Any], ids: Any, keys: Any, *, h: int | None, usual: int,
+    similarity: float | None, measure: str,
 ) -> PairExplanation:
-    """Of two texts, two names, or one of each."""
-    bits = handle.options.bits
-    require(is_int(h) and 0 <= h <= bits, "h", h, f"from 0 to {bits}")
+    """Of two texts, two names, or one of each; `usual` is the radius if none is given."""
+    own = handle.options
+    near = nearness(h, similarity, measure, own.bits, own.sketch_bits, handle.recipe)
     names = _names(ids, keys)
     rows = [
         _row_of_text(handle, text, side) if text is not None else _rows_of_name(handle, name, side)
@@ -34,7 +36,8 @@ def explained_pair(
         recipe = handle.recipe_of_texts()
     decoded = [text.decode() if isinstance(text, bytes) else text for text in texts]
     return compared(
-        recipe, decoded, _nearest(*rows), h=h, bits=bits, names=(names[0], names[1])
+        recipe, decoded, _nearest(*rows), h=usual if h is None else h, bits=own.bits,
+        names=(names[0], names[1]), near=near,
     )
 
 

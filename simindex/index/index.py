@@ -117,13 +117,13 @@ class Index:
 
     @property
     def options(self) -> IndexOptions:
-        """The options it was created with, the structures that segments get now, and the keys that
-        its first rows gave it."""
+        """The options of the index: those of its creation, the structures that new segments get,
+        and the kind of keys that its first rows had."""
         return self._handle.options
 
     @property
     def recipe(self) -> Recipe | None:
-        """How texts become fingerprints of this index; None if it does not know."""
+        """The recipe of this index; None if it has none."""
         if self._handle.recipe is None and not self._handle.closed:
             self._current()  # of which a commit may have told since
         return self._handle.recipe
@@ -183,9 +183,9 @@ class Index:
 
         Notes
         -----
-        A handle that stopped writing, after an interrupt or a failed commit, gives up what waits,
-        and logs that. A handle that is dropped, or open when the process ends, commits what waits
-        if it can, with a ResourceWarning.
+        If the handle stopped writing after an interrupt or a failed commit, `close` drops the rows
+        that wait, and logs that. A handle that is dropped, or open when the process ends, commits
+        what waits if it can, with a ResourceWarning.
         """
         self._handle.close()
 
@@ -245,8 +245,8 @@ class Index:
         Notes
         -----
         The first few names are compared with the ids of all rows, 0.8 ms each for a million rows.
-        Then the handle puts the rows in order of their ids, once for each segment, in 4 bytes a
-        row: from then on a name takes about 0.1 ms, and many at once take a few microseconds each.
+        Then the handle orders the rows of each segment by id, once, in 4 bytes a row. From then on
+        a name takes about 0.1 ms, and each of many at once takes a few microseconds.
         """
         return contained(self._handle, ids, keys)
 
@@ -269,6 +269,8 @@ class Index:
         ids: Any = None,
         keys: Any = None,
         h: int | None = None,
+        similarity: float | None = None,
+        measure: str = "cosine",
     ) -> PairExplanation:
         """Tells why two documents match or not.
 
@@ -281,6 +283,9 @@ class Index:
             is given as a text alone.
         h : int, optional
             The radius. Default: `Index.h`.
+        similarity, measure : float and str, optional
+            In place of h, as in `pairs`: whether the two are within the radius of candidates, and
+            their sketches near enough.
 
         Returns
         -------
@@ -291,7 +296,8 @@ class Index:
         Raises
         ------
         InvalidOption
-            If a document has neither text nor name, or the index has no document of the name.
+            If a document has neither text nor name, the index has no document of the name, or h or
+            the similarity is out of range.
         InvalidBatch
             If a text or a name is of another type, or texts are given to an index whose rows came
             without a recipe.
@@ -300,14 +306,17 @@ class Index:
 
         Notes
         -----
-        Of documents of several rows the nearest two are compared. `simindex.explain_pair` compares
-        texts without an index.
+        If a document has several rows, the two nearest rows are compared.
+        `simindex.explain_pair` compares texts without an index.
         """
         from simindex.index.explaining import explained_pair
 
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
-        return explained_pair(self._handle, (a, b), ids, keys, h=self.h if h is None else h)
+        return explained_pair(
+            self._handle, (a, b), ids, keys, h=h, usual=self.h, similarity=similarity,
+            measure=measure,
+        )
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -400,9 +409,9 @@ class Index:
         Notes
         -----
         Source: [PSM] sections 4 to 6; PSMA and BPHSA, or PSMF and BPHSF with `first`. Permuted
-        tables are exact at any `recall`; where they are not for `h`, ``"bphs"`` raises
-        InvalidOption and ``"auto"`` never uses them. Slice lists are exact at any `h`: of the s
-        slices of two fingerprints within it, one differs in at most h // s bits.
+        tables are exact at any `recall`. If they are not exact for `h`, ``"bphs"`` raises
+        InvalidOption, and ``"auto"`` does not use them. Slice lists are exact at any `h`: if two
+        fingerprints of s slices are within h, one slice differs in at most h // s bits.
         """
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
@@ -457,10 +466,10 @@ class Index:
 
         Notes
         -----
-        All parts are of the commit at the time of the call, whose files stay open until the last
-        part, or until the iterator is closed or dropped. Closing the index does not end it. The
-        first parts have few queries, so that they come soon. The matches of one query that are more
-        than a part holds cost a pass over all rows for each half a million of them.
+        All parts show the index as of the commit at the time of the call. Its files stay open until
+        the last part, or until the iterator is closed or dropped. Closing the index does not end
+        the iterator. The first parts have few queries, so that they come soon. If one query has
+        more matches than a part holds, each half a million of them takes a pass over all rows.
         """
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
@@ -534,10 +543,10 @@ class Index:
         Notes
         -----
         Source: [ISSL] section 2. Slice lists may miss documents; `TopMatches.stats.guarantee` says
-        what was searched. For a `recall`, up to 256 rows of the index are used as queries, once for
-        each set of segments, which takes some seconds on large indexes. The recall is therefore
-        that of queries similar to the index's own rows. Pending rows are always compared. A segment
-        with deleted rows has a mask of one byte a row in memory.
+        what was searched. For a `recall`, up to 256 rows of the index are used as queries, once
+        for each set of segments, which takes some seconds on large indexes. The recall therefore
+        holds for queries similar to the rows of the index. Pending rows are always compared. A
+        segment with deleted rows has a mask of one byte a row in memory.
         """
         self._check_open()
         snapshot = self._current()  # first: it knows the recipe of the last commit
@@ -671,9 +680,9 @@ class Index:
 
         Notes
         -----
-        Rows of one id are one document and are not paired with each other. Two documents of several
-        rows come as often as they have rows within h. With `collapse_equal`, rows within h are left
-        out if a row of the same id represents their group.
+        Rows of one id are one document and are not paired with each other. Two documents appear
+        once for each pair of their rows within h. With `collapse_equal`, a pair is omitted if both
+        groups are represented by rows of the same id.
 
         Source: [SHP] `find_all`, with h + 1 blocks. Each block takes one read of all fingerprints
         and one more for about every memory_limit / 140 rows of 64 bits; the first block takes two
@@ -763,8 +772,8 @@ class Index:
         on segments, threads or memory. Source: Aslam, Pelekhov
         and Rus, The star clustering algorithm, 2004; here no document is in two clusters.
 
-        With `texts`, a document is compared with the 16 nearest representatives before it at most,
-        until one is near. It joins a representative that is near without doubt before another one.
+        With `texts`, a document is compared with at most the 16 nearest representatives before it,
+        until one is near. A representative that is near without doubt is preferred.
         `Clusters.verification` counts what was compared.
 
         Equal fingerprints are compared as one. Stars of large families take longer than components:
@@ -813,7 +822,7 @@ class Index:
         method: str = "auto",
         memory: int | None = None,
     ) -> Explanation:
-        """Shows how `query` answers, segment by segment, with predicted and measured cost.
+        """Shows how `query` searches each segment, with predicted and measured cost.
 
         Options and errors are those of `query`, without `first`, `memory_limit` and `threads`. With
         `similarity` it shows how the candidates are found; reading sketches is not part of it.
@@ -845,7 +854,7 @@ class Index:
         method: str = "auto",
         recall: float | None = None,
     ) -> TopExplanation:
-        """Shows how `top` answers, segment by segment, with predicted and measured cost.
+        """Shows how `top` searches each segment, with predicted and measured cost.
 
         Options and errors are those of `top`. Runs the plan of every segment several times, on one
         thread.
@@ -894,7 +903,7 @@ class Index:
 
     @typed
     def tune(self, *, h: int | None = None, machine: bool = True) -> Calibration:
-        """Learns from the whole sample how bits flip, and measures the steps of this machine.
+        """Learns from the whole sample how bits flip, and measures the speed of this machine.
 
         Parameters
         ----------
@@ -917,8 +926,8 @@ class Index:
 
         Notes
         -----
-        Without this call, queries learn from a part of the sample. That takes the first of them
-        about half a second at 64 bits, and seconds for wide rows and large h.
+        Without this call, queries learn from a part of the sample. Then the first query takes about
+        half a second longer at 64 bits, and seconds longer for wide rows and large h.
         """
         from simindex.planning.measurement import measure
         from simindex.query import audit as auditing
@@ -980,8 +989,9 @@ class Index:
 
         Notes
         -----
-        The rows are indexed texts, some of which may also have taught how bits flip: the recall of
-        other texts may differ. Costs `sample` exact queries.
+        The queries are rows of the index. Some of these may be in the sample from which simindex
+        learned how bits flip, so the recall of other texts may differ. Costs `sample` exact
+        queries.
         """
         from simindex.query import audit as auditing
 
@@ -1007,7 +1017,7 @@ class Index:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> CalibrationReport:
-        """Measures misses and strangers on a sample of your documents, and recommends a threshold.
+        """Measures misses and false matches on a sample of documents, and recommends a threshold.
 
         The recommendation for the index's recipe is `own` of the report. After a writer's next
         commit, `advice` and `stats` of every handle show it.
@@ -1126,7 +1136,7 @@ class Index:
 
     @typed
     def delete(self, *, ids: Any = None, keys: Any = None) -> int:
-        """Deletes all rows that have some ids or keys so far. `commit` makes it durable.
+        """Deletes all earlier rows with some ids or keys. `commit` makes this durable.
 
         Rows that wait for a commit are deleted, too. Rows that are appended later stay. Returns how
         many documents went away: different ids or keys that had a row. Costs what `contains` does.
@@ -1135,7 +1145,7 @@ class Index:
 
     @typed
     def expire(self, *, older_than: timedelta | datetime | float) -> int:
-        """Deletes all rows that came before some time. `commit` makes it durable.
+        """Deletes all rows that were added before some time. `commit` makes this durable.
 
         A row came when `append`, `replace` or `ingest` was called; one that `seen_or_add` added,
         with the next of these, of deletions or of commits. The clock is that of the system. It
@@ -1161,8 +1171,8 @@ class Index:
 
         Notes
         -----
-        Reads 4 bytes of each row of the segments that have such a row. It stores one number,
-        however many rows go away. Merges drop these rows.
+        Reads 4 bytes of each row of the segments that have such a row. It stores one number for all
+        deleted rows. Merges drop these rows.
         """
         return self._changes.expire(older_than)
 
@@ -1187,7 +1197,7 @@ class Index:
 
     @typed
     def discard(self) -> None:
-        """Forgets everything since the last commit: rows, replacements and deletions that wait."""
+        """Drops all changes since the last commit: rows, replacements and deletions."""
         self._changes.discard()
 
     @typed
@@ -1198,7 +1208,7 @@ class Index:
         structures: Sequence[str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Commits, then merges until few segments are left, and those with many deleted rows.
+        """Commits, merges until few segments are left, and rewrites those with many deletions.
 
         Each segment that is left is more than three times as large as all smaller ones together.
         Waits for running merges and installs them; `full` and `structures` cancel them. With
@@ -1286,8 +1296,8 @@ class Index:
 
         Notes
         -----
-        First commits what is buffered, so that it is matched, too. Then one commit makes the batch
-        durable and visible. Other threads that write wait meanwhile.
+        First commits the buffered rows, so that they are matched, too. Then one commit makes the
+        batch durable and visible. Meanwhile other threads that write wait.
         Source: [PSM] section 5, batch mode, PSMA or PSMF.
         """
         return self._changes.ingest(
@@ -1309,7 +1319,7 @@ class Index:
         recall: float = 1.0,
         commit_s: float | None = 5.0,
     ) -> Match | None:
-        """Returns a row within h of one document, or adds the document if there is none.
+        """Returns the nearest row within h of a document, or adds the document if there is none.
 
         Many threads may call it: if two bring the same page at once, one of them adds it.
 
@@ -1326,8 +1336,8 @@ class Index:
         Returns
         -------
         Match, or None
-            A nearest row, if there is one; then nothing was added. None if the document was added,
-            or if it is a text without a fingerprint, which matches nothing and is not stored.
+            The nearest row, if there is one; then nothing was added. None if the document was
+            added, or if it is a text without a fingerprint, which is not stored.
 
         Raises
         ------
@@ -1338,16 +1348,17 @@ class Index:
 
         Notes
         -----
-        A document with a `key` that the index has already is compared as any other one. If it is
-        near no row, it is added as a further row of this key: see `replace` to have only the new
-        one. Rows of one key count as one document.
+        A document whose `key` the index has already is compared like any other one. If it is near
+        no row, it is added as a further row of this key. Rows of one key count as one document. To
+        keep only the new row, use `replace`.
 
         Later calls see an added row at once. Queries see it from the next commit on, and only from
         then on does it survive a crash. A commit comes with `commit`, `close`, leaving a ``with``
         block cleanly, `commit_s`, or 65,536 waiting rows of 64 bits (fewer if rows are wider or
         segments smaller). What `append`, `replace` and `delete` have buffered is committed first.
-        Where a commit that `commit_s` asks for fails, as on a full disk, the row waits on: a log
-        message says so, and it is tried again every 5 seconds and by the next call.
+        If a commit that `commit_s` causes fails, for example on a full disk, the row continues to
+        wait. A log message says so, and the commit is repeated every 5 seconds and by the next
+        call.
         """
         return self._arrivals.seen_or_add(
             text_or_batch, key, (h, similarity, recall), measure, commit_s
@@ -1360,7 +1371,7 @@ class Index:
         """Reads and verifies everything. An empty list means that nothing is wrong.
 
         Severity ``"error"`` is damage. A ``"note"`` is harmless, such as a stray file. A writer
-        waits for its merges. A reader reports a file that is being written as stray. `progress` is
+        waits for its merges. A reader reports a file as stray while it is written. `progress` is
         called from time to time with the rows verified and all rows; a row counts once for each
         table that holds it.
         """
@@ -1384,7 +1395,7 @@ class Index:
         verify: bool = False,
         progress: Progress | None = None,
     ) -> BackupReport:
-        """Makes a backup of the newest commit, or brings an older backup up to date.
+        """Makes a backup of the newest commit, or updates an older backup to it.
 
         Readers and writers of the index go on meanwhile, in this process and in others. The backup
         is an index: `open` it, copy it, or put it in the place of a lost one.
@@ -1424,13 +1435,13 @@ class Index:
 
         Notes
         -----
-        Files of segments are hard links where the file system has them: they share their bytes with
-        the index. Neither is changed through the other, because files of segments are never
-        changed. A disk that loses the bytes loses them for both: make another backup on another
-        disk, where files are copied, each once.
+        If the file system has hard links, files of segments become hard links, which share their
+        bytes with the index. Neither changes the other, because files of segments never change. If
+        the disk loses the bytes, both lose them: make another backup on another disk, to which each
+        file is copied once.
 
-        The backup appears complete, in the place of the older one, or not at all, also after a kill
-        or a power cut. The next backup to the path removes what a killed one has left next to it.
+        The backup replaces the older one completely or not at all, also after a kill or a power
+        cut. The next backup to the path removes what a killed one left next to it.
         Rows that wait for a commit are not part of it. Handles on the older backup raise
         ClosedIndex: open it again.
         """
@@ -1445,7 +1456,7 @@ class Index:
 
     @typed
     def stats(self, *, skew: bool = False) -> IndexStats:
-        """What the index contains. After a deletion the first call reads all ids.
+        """What the index contains, in numbers. After a deletion the first call reads all ids.
 
         `skew` adds the headers and fingerprints that most rows share. It reads the first word of
         every row: 0.12 s for 10 M.

@@ -75,36 +75,23 @@ def open(
     cost does not grow with the rows. Writers that wait look twenty times a second whether
     the index is free. Which of them is next is left to chance.
     """
-    return _waited(
-        path, mode, options, overwrite=overwrite, refresh=refresh, verify=verify, wait_s=wait_s,
-        brief=False,
+    return opened(
+        path, mode, options=options, overwrite=overwrite, refresh=refresh, verify=verify,
+        wait_s=wait_s,
     )
 
 
-def open_briefly(
-    path: str | os.PathLike[str],
-    mode: Mode = "r",
-    *,
-    options: IndexOptions | None = None,
-    overwrite: bool = False,
-    refresh: bool = True,
-    wait_s: float = 0.0,
+def opened(
+    path: str | os.PathLike[str], mode: Mode = "r", *, options: IndexOptions | None = None,
+    overwrite: bool = False, refresh: bool = True, verify: Verify = "lazy", wait_s: float = 0.0,
+    brief: bool = False,
 ) -> Index:
-    """The same for a process that ends soon: what a call needs is imported by the first such call.
+    """What `open` gives. `brief` is for a process that ends soon: what a call needs is imported by
+    the first such call.
 
-    `open` imports all of that. A process that stays must not: files of the package may change or be
-    out of reach before the call.
+    `open` imports all of that. A process that stays must not leave it out: files of the package may
+    change or be out of reach before the call.
     """
-    return _waited(
-        path, mode, options, overwrite=overwrite, refresh=refresh, verify="lazy", wait_s=wait_s,
-        brief=True,
-    )
-
-
-def _waited(
-    path: str | os.PathLike[str], mode: Mode, options: IndexOptions | None, *, overwrite: bool,
-    refresh: bool, verify: Verify, wait_s: float, brief: bool,
-) -> Index:
     directory = checked_call(path, mode, options, verify)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
     require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")

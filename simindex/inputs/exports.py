@@ -9,7 +9,6 @@ many features their texts have.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -28,7 +27,6 @@ from simindex.inputs.fingerprints import (
 )
 from simindex.inputs.jsonl import record_of
 from simindex.inputs.streams import unmarked
-from simindex.inputs.table import TableRows
 
 
 def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
@@ -46,6 +44,8 @@ def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
 
 def read_exported_table(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
     """Rows of a table with a column of digits; bad records as of `table.read_table`."""
+    from simindex.inputs.table import TableRows  # lines need none
+
     names = RowNames(source)
     return gathered(
         source, TableRows(stream, source, FIELD),
@@ -67,6 +67,8 @@ def is_exported_lines(head: bytes, text_field: str) -> bool:
 
 def is_exported_table(head: bytes, text_field: str) -> bool:
     """Whether the first row names a column of digits and none of texts."""
+    import csv
+
     line = unmarked(head).partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
     for delimiter in (",", "\t"):
         try:

@@ -11,7 +11,6 @@ they are read here, as a process takes a third of a second to begin.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -28,10 +27,12 @@ import msgpack
 from simindex.inputs.document import Intake, Taken, Unusable
 from simindex.inputs.documents import Later
 from simindex.inputs.markup import Extractor, extractor
-from simindex.threads import begin, thread_count
+from simindex.resources.threads import begin, thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
+    import subprocess
+
     from simindex.inputs.document import Document
     from simindex.inputs.documents import Documents
 
@@ -204,6 +205,8 @@ class _Process:
     def _running(self) -> subprocess.Popen[bytes] | None:
         """The process; None if the system gives none, or it cannot begin."""
         if self._process is None and not self._closed and sys.executable:
+            import subprocess  # documents that are not HTML need none
+
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-c", _COMMAND, self._name, *sys.path],

@@ -24,6 +24,9 @@ COPIED_BYTES = 1 << 27
 LEAST_COPIED = 64
 """Rows in a batch; where they might take more, each text of the dictionary is held once."""
 
+FEW_COLUMNS = 2
+"""Of a text and an id, a second thread would have the id to decode, and wait for the other."""
+
 READ_BYTES = 1 << 20
 """Of a column at a time; else all of it in a row group is held as it is stored."""
 
@@ -87,7 +90,10 @@ def _of_groups(
         longest = max((_longest(chunks[at], group.column(at), first) for at in texts), default=0)
         copied = min(rows // 4 or 1, COPIED_BYTES // max(1, longest))
         if copied >= LEAST_COPIED and all(chunks[at].in_full for at in texts):
-            yield from file.iter_batches(batch_size=copied, columns=columns, row_groups=[number])
+            yield from file.iter_batches(
+                batch_size=copied, columns=columns, row_groups=[number],
+                use_threads=len(columns) > FEW_COLUMNS,
+            )
         else:
             yield from once.iter_batches(batch_size=rows, columns=columns, row_groups=[number])
 

@@ -71,6 +71,7 @@ class _Names(dict[str, str]):
             raise Unusable("damaged headers")
         return self.get(name.lower(), name)
 
+
 _NAMES = _Names(
     pair
     for name in (

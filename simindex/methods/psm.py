@@ -42,10 +42,10 @@ from simindex.methods.base import Asked, Found, TablePlan, joined
 from simindex.methods.psmslice import Slice
 from simindex.methods.stream import Stream
 from simindex.options import SORTED_TABLE
+from simindex.resources.threads import Pool
 from simindex.storage.files import readahead
 from simindex.storage.files.envelope import PAGE_BYTES
 from simindex.storage.tables.table import Table
-from simindex.threads import Pool
 
 NAME = SORTED_TABLE
 """What a call asks for."""

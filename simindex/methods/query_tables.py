@@ -34,13 +34,13 @@ from simindex.methods.base import Asked, Found, TablePlan, firsts, joined, live,
 from simindex.methods.bphs import checked_table, looked_up
 from simindex.methods.nearestrows import NearestRows
 from simindex.methods.stream import Stream
+from simindex.resources.threads import Pool
 from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import permuted
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
-from simindex.threads import Pool
 from simindex.values import dataclass
 
 SWEPT_ROWS = 1 << 10

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from typing import TypeVar
 
+from simindex.resources.threads import Pool
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table
-from simindex.threads import Pool
 from simindex.values import dataclass
 
 T = TypeVar("T")

@@ -30,9 +30,9 @@ from simindex.pairs.tiles import Found, Room
 from simindex.planning.similarity import Similar
 from simindex.records.pairs import CollapsedPairs, EqualRows, PairKeys, Pairs
 from simindex.records.reports import Progress
+from simindex.resources.threads import thread_count
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import keys_of
-from simindex.threads import thread_count
 
 METHODS = ("auto", "blocks")
 

@@ -42,11 +42,11 @@ from simindex.records.arguments import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
 from simindex.records.stars import Prefer, ranks
+from simindex.resources.threads import thread_count
 from simindex.simhash.radius import raw_radius
 from simindex.storage.files.verification import verified
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import sort_table
-from simindex.threads import thread_count
 
 if TYPE_CHECKING:
     from simindex.simhash.recipe import Recipe

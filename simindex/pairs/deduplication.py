@@ -157,14 +157,7 @@ def nearest_stored(
     Of rows apart, one at distance d from a query has all others further than h - d from it. So a
     match with 2 d <= h + 1 is the nearest, and no call is made for a nearer one.
     """
-    first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
-    # Keys name no query, and an exact search has no use for weights: these are 256 bytes a row.
-    asked = Batch.checked(
-        batch.rows[first], ids=None, keys=None,
-        weights=None if near.exact or batch.weights is None else batch.weights[first],
-        recipe=batch.recipe,
-        sketches=None if batch.sketches is None else np.take(batch.sketches, first, axis=0),
-    )
+    first, member_of, asked = _different(batch, near)
     distance = np.full(len(first), NOWHERE, np.uint16)
     place = np.full(len(first), -1, np.int64)
     keys: list[Any] = []
@@ -174,8 +167,7 @@ def nearest_stored(
         )
         distance[found.query] = found.distance
         place[found.query] = np.arange(len(found))
-        named = found.keys()
-        keys.extend(found.id.tolist() if named is None else named)
+        keys.extend(_names(found))
         return Stored(distance[member_of], place[member_of], keys)
     h, recall = near.h, near.recall if near.similar is None else near.similar.recall
 
@@ -187,8 +179,7 @@ def nearest_stored(
         rows = some[found.query]
         distance[rows] = found.distance
         place[rows] = len(keys) + np.arange(len(found))
-        named = found.keys()
-        keys.extend(found.id.tolist() if named is None else named)
+        keys.extend(_names(found))
 
     if len(first):
         ask(np.arange(len(first), dtype=np.int64), h)
@@ -207,18 +198,14 @@ def nearest_ahead(index: Searchable, batch: Batch, near: Nearness) -> tuple[Stor
     Of those `nearest_stored` would give one, which depends on how the index is cut into tables.
     Two rows apart can only be at one distance d from a query where 2 d > h.
     """
-    first, member_of = distinct(batch.rows)
-    asked = Batch.checked(
-        batch.rows[first], ids=None, keys=None, weights=None, recipe=batch.recipe
-    )
+    first, member_of, asked = _different(batch, near)
     distance = np.full(len(first), NOWHERE, np.uint16)
     place, tied = np.full(len(first), -1, np.int64), np.zeros(len(first), np.bool_)
     keys: list[Any] = []
 
     def take(found: Matches, rows: I64, some: I64) -> None:
         distance[rows], place[rows] = found.distance[some], len(keys) + some
-        named = found.keys()
-        keys.extend(found.id.tolist() if named is None else named)
+        keys.extend(_names(found))
 
     if len(first):
         found = index.query(asked, h=near.h, first=True)
@@ -232,6 +219,26 @@ def nearest_ahead(index: Searchable, batch: Batch, near: Nearness) -> tuple[Stor
         second = second[found.distance[second] == found.distance[second - 1]]
         tied[again[found.query[second]]] = True
     return Stored(distance[member_of], place[member_of], keys), tied[member_of]
+
+
+def _different(batch: Batch, near: Nearness) -> tuple[I64, I64, Batch]:
+    """The first of each equal rows, which of these every row equals, and a batch of them to ask by.
+    """
+    first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
+    # Keys name no query, and an exact search has no use for weights: these are 256 bytes a row.
+    asked = Batch.checked(
+        batch.rows[first], ids=None, keys=None,
+        weights=None if near.exact or batch.weights is None else batch.weights[first],
+        recipe=batch.recipe,
+        sketches=None if batch.sketches is None else np.take(batch.sketches, first, axis=0),
+    )
+    return first, member_of, asked
+
+
+def _names(found: Matches) -> list[Any]:
+    """Keys of the found rows, or ids in an index without keys."""
+    keys = found.keys()
+    return found.id.tolist() if keys is None else keys
 
 
 def nearer_among(

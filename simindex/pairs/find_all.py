@@ -21,7 +21,6 @@ from simindex.arrays import I64, U8, U32, U64
 from simindex.bits.distinct import distinct
 from simindex.checks import require_share, require_whole
 from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
-from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.options import as_flag
 from simindex.planning.similarity import Similar, require_measure, similar
 from simindex.query.sketches import kept_pairs
@@ -29,8 +28,9 @@ from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 from simindex.records.sketches import words_of
+from simindex.resources.memory import ANSWER_SHARE, answer_bytes
+from simindex.resources.threads import thread_count
 from simindex.simhash.radius import raw_radius
-from simindex.threads import thread_count
 
 MAX_ROWS = 1 << 32
 MAX_PASSES = 1_000_000

@@ -20,8 +20,8 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import U16, U32, U64
 from simindex.errors import InvalidOption, TooManyMatches
-from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.pairs.tiles import Found
+from simindex.resources.memory import ANSWER_SHARE, answer_bytes
 from simindex.values import dataclass
 
 PAIR_BYTES = 32

@@ -85,11 +85,22 @@ def known_texts(texts: Any, asked: Clusters) -> Mapping[Any, Any]:
 
 
 def texts_of(texts: Mapping[Any, Any], name: Any) -> Texts:
-    """Those of a document; none where the mapping lacks it."""
+    """Those of a document; none where the mapping lacks it.
+
+    Raises InvalidOption for what is neither a text nor several.
+    """
     found = texts.get(name)
     if found is None:
         return ()
-    return (found,) if isinstance(found, (str, bytes)) else tuple(found)
+    several = (found,) if isinstance(found, (str, bytes)) else found
+    if isinstance(several, Iterable):
+        several = tuple(several)
+        if all(isinstance(text, (str, bytes)) for text in several):
+            return several
+    raise InvalidOption(
+        f"texts has {found!r:.80} for {name!r:.80}", remedy="give a text, or a list of texts",
+        option="texts", found=type(found).__name__,
+    )
 
 
 @dataclass(slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from simindex.bits.design import BlockDesign
 from simindex.planning.machine import USUAL, Machine
 from simindex.values import dataclass
+
+if TYPE_CHECKING:
+    from simindex.planning.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +38,11 @@ class Conditions:
     """Whether one match of a query is enough: permuted tables are then looked into one by one."""
     flips: Mapping[int, int] | None = None
     """Flip sets that reach the recall, by header width; None where only exact plans do."""
-    flips_each: Callable[[BlockDesign, int], int | None] | None = None
-    """Flip sets that reach the recall in each table of a design, by the width of their headers, if
-    any do; None where that is not known."""
+    recall: float = 1.0
+    """What flips must reach."""
+    each: Calibration | None = None
+    """Says how many flip sets reach the recall in each table of a design; None where that is not
+    known."""
     designs: Sequence[BlockDesign] = ()
     """Block designs that may be used."""
     machine: Machine = USUAL

@@ -92,7 +92,7 @@ NARROWEST_EACH = 3
 
 def flipped(table: Table, asked: Conditions) -> Iterator[TablePlan]:
     """The likeliest flips of the header of each table of a design, if the table has them."""
-    if asked.flips_each is None or table.fingerprints.shape[1] != 1:
+    if asked.each is None or table.fingerprints.shape[1] != 1:
         return
     for design in asked.designs:
         if not _has_tables(table, design, needed=False):
@@ -104,7 +104,7 @@ def flipped(table: Table, asked: Conditions) -> Iterator[TablePlan]:
         )
         narrowest = min(narrowest, psm.MAX_HEADER_BITS)
         for header_bits in range(narrowest, max(0, narrowest - NARROWEST_EACH), -1):
-            flips = asked.flips_each(design, header_bits)
+            flips = asked.each.flips_each(design, header_bits, asked.h, asked.recall)
             if flips is not None:
                 yield _flipped_plan(table, design, header_bits, flips, asked)
 

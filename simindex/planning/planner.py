@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from simindex.errors import InvalidOption
@@ -134,11 +133,9 @@ def plan_tables(
             width: calibration.flips(width, question.h, question.recall)
             for table in tables for width in narrower(table.header_bits)
         }
-    flips_each = None
-    if calibration is not None and flips is not None and question.similar is not None:
-        flips_each = partial(_flips_each, calibration, question)
     asked = Conditions(
-        question.h, queries, question.method, question.first, flips=flips, flips_each=flips_each,
+        question.h, queries, question.method, question.first, flips=flips, recall=question.recall,
+        each=None if flips is None or question.similar is None else calibration,
         designs=designs, machine=machine,
     )
     known = {} if known is None else known
@@ -168,13 +165,6 @@ def combined(
     if calibration is None:
         return QueryPlan.of(plans, guarantee)
     return QueryPlan.of(plans, guarantee, calibration.volatility, calibration.source)
-
-
-def _flips_each(
-    calibration: Calibration, question: Question, design: BlockDesign, header_bits: int
-) -> int | None:
-    """Flips in each table of a design that reach a question's recall."""
-    return calibration.flips_each(design, header_bits, question.h, question.recall)
 
 
 def _found_in(number: int, surveys: Surveys | None) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from simindex._kernels._native import NoRoom, Room
 from simindex.errors import CorruptFile, TooManyMatches
-from simindex.memory import ANSWER_SHARE, answer_bytes
 from simindex.methods import issl
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, SLICE_LISTS
 from simindex.planning import registry
@@ -33,10 +32,11 @@ from simindex.query.passages import Ways, ways
 from simindex.query.plans import Plans, TopPlans
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.spotchecks import SpotChecks
+from simindex.resources.memory import ANSWER_SHARE, answer_bytes
+from simindex.resources.threads import thread_count
 from simindex.storage.catalog.values import unpack
 from simindex.storage.segmentfiles import checked_designs
 from simindex.storage.tables.slicelist import SliceDesign
-from simindex.threads import thread_count
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U8, U64

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from simindex._kernels._native import Room
 from simindex.errors import InvalidOption
-from simindex.memory import answer_bytes
 from simindex.methods.base import Asked, QueryPlan
 from simindex.planning.memory_limit import HEADROOM_BYTES, MATCH_SHARE
 from simindex.query.arrangement import match_bytes
@@ -21,7 +20,8 @@ from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
 from simindex.query.search import THREADED_QUERIES, search
 from simindex.query.sketches import Sketched
 from simindex.query.windows import windows
-from simindex.threads import thread_count
+from simindex.resources.memory import answer_bytes
+from simindex.resources.threads import thread_count
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U8, U64

@@ -29,9 +29,9 @@ from simindex.planning import registry
 from simindex.planning.planner import TopPlan
 from simindex.planning.question import TopQuestion
 from simindex.records.matches import NO_NEIGHBOUR, NearestKeys, TopMatches, TopStats
+from simindex.resources.threads import thread_count
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table, keys_of
-from simindex.threads import thread_count
 
 CALL_WORDS = 1 << 33
 """Words that one call of a kernel compares, about, which an interrupt waits for: a third of a

@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Iterator
 
 from simindex._kernels import _native
 from simindex.errors import InvalidOption, TooManyMatches
-from simindex.memory import ANSWER_SHARE
 from simindex.records.matches import Matches
+from simindex.resources.memory import ANSWER_SHARE
 
 FIRST_QUERIES = 1 << 8
 """Of the first part, so that what comes first comes soon."""

@@ -24,9 +24,9 @@ from simindex.query.arrangement import Part, arranged
 from simindex.query.sketches import Sketched, promised
 from simindex.query.windows import first_live
 from simindex.records.matches import Matches, QueryStats
+from simindex.resources.threads import Pool
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
-from simindex.threads import Pool
 
 Search = Callable[[Table, TablePlan, Asked], Found]
 """Of some queries, on one thread; see `Method.search`."""

@@ -27,7 +27,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class PairRates:
-    """How well a radius does on the pairs that stand in a sample."""
+    """How well a radius does on the pairs of a sample."""
 
     features: str
     sketch_bits: int
@@ -108,7 +108,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """Misses and strangers on a sample of documents, and what is recommended."""
+    """Misses and false matches on a sample of documents, and what is recommended."""
 
     documents: int
     """Documents of the sample that have a fingerprint."""
@@ -119,7 +119,7 @@ class CalibrationReport:
     by_similarity: tuple[SimilarityRates, ...]
     edits: tuple[EditRates, ...]
     advice: Advice | None
-    """None where no two documents are similar."""
+    """None where fewer than 20 pairs of different features are similar."""
     own: Advice | None
     """The same of the sketch that the recipe has, where `advice` is of another width."""
     seconds: float

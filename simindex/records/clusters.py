@@ -105,8 +105,10 @@ class Clusters:
         """The standard error of `similarity`, float32 (n,): 0 where that is `exact`. None unless
         it was asked for.
 
-        It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
+        It is too small where few features have most of the weight of a text: often in texts of
+        fewer than 50 features if the recipe has idf or the index no sketch, and in a text of any
+        length if one word outweighs all others. It holds for all with ``projection="gaussian"``.
+        docs/explanation/methods.md has the figures.
         """
         bits = self.similarity_bits
         if not bits:

@@ -11,7 +11,7 @@ from simindex.values import dataclass
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """From how many documents with a match on a collection does not pass, by number or share."""
+    """The number or share of documents with a match from which a collection does not pass."""
 
     max_matches: int | None = None
     max_share: float | None = None

@@ -116,9 +116,9 @@ class Matches:
     The columns `query` int64, `id` uint64 and `distance` uint16 all have shape (r,). Iteration
     gives `Match` objects. `matches[0]` is a `Match`, and `matches[10:20]` is a `Matches`.
 
-    If a similarity was asked for, `distance` counts the bits in which the sketches differ, or would
-    differ if both texts had many features and as many of them, of
-    `stats.similarity_bits`, and `similarity` is the cosine that it stands for.
+    If a similarity was asked for, `distance` counts in how many of `stats.similarity_bits` bits the
+    sketches differ. With the weighting "binary" this count is corrected for texts that have few
+    features or different numbers of them. `similarity` is the similarity that it stands for.
     """
 
     __slots__ = ("distance", "fetch_keys", "id", "query", "stats")
@@ -179,8 +179,10 @@ class Matches:
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (r,). None unless it was asked for.
 
-        It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
+        It is too small where few features have most of the weight of a text: often in texts of
+        fewer than 50 features if the recipe has idf or the index no sketch, and in a text of any
+        length if one word outweighs all others. It holds for all with ``projection="gaussian"``.
+        docs/explanation/methods.md has the figures.
         """
         bits = self.stats.similarity_bits
         return standard_error(self.distance, bits, self.stats.measure) if bits else None
@@ -217,7 +219,7 @@ NO_NEIGHBOUR = (1 << 64) - 1
 
 
 class TopStats(NamedTuple):
-    """How the nearest documents were found, and what the answer promises."""
+    """How the nearest documents were found, and what the result promises."""
 
     method: str
     """`"scan"` or `"issl"`, or both joined by `+` if segments differ."""
@@ -277,7 +279,7 @@ class TopMatches:
 
     @property
     def query(self) -> I64:
-        """The number of each place's query, int64 (n, k), read-only."""
+        """The number of the query of each place, int64 (n, k), read-only."""
         numbers: I64 = np.arange(len(self.id), dtype=np.int64)[:, None]
         return np.broadcast_to(numbers, self.id.shape)
 

@@ -1,7 +1,7 @@
 """Why two documents match or not: what `explain_pair` returns.
 
     texts a, b -> features, weights -> sums W -> bits -> distance -> estimated similarity
-                  cosine, jaccard      flipped           h           standard error
+                  cosine, jaccard      flipped           h           asked, standard error
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FlippedBit:
 
 @dataclass(frozen=True, slots=True)
 class WordChange:
-    """A run of words that two texts have both, or that differs."""
+    """A run of words that both texts have, or that differs."""
 
     kind: Literal["equal", "changed"]
     a: str
@@ -79,12 +79,15 @@ class PairExplanation:
     name_b: str | int | None
     bits: int
     h: int
-    """The radius: documents match if they differ in at most so many bits."""
+    """The radius: documents match if they differ in at most so many bits. If a similarity was asked
+    for, that of the candidates."""
     distance: int | None
     """Bits that differ; None if a text has no fingerprint."""
     similarity: float | None
-    """Cosine as it is estimated from the sketches, or from the fingerprints without them."""
+    """Cosine as it is estimated from the sketches, or from the fingerprints without them; the
+    resemblance if that was asked for."""
     standard_error: float | None
+    """Of `similarity`; too small where few features have most of the weight of a text."""
     compared_bits: int | None
     """Width of what the similarity is estimated from."""
     sketch_distance: int | None
@@ -106,11 +109,19 @@ class PairExplanation:
     words_cut: bool
     """Whether only the first words were aligned."""
     warnings: tuple[str, ...]
+    asked: float | None = None
+    """The similarity that was asked for; None if the radius alone decides."""
+    measure: str = "cosine"
+    """What `similarity` and `asked` are: ``"cosine"`` or ``"jaccard"``."""
+    reached: bool | None = None
+    """Whether the sketches are near enough for it; None without sketches, or if none was asked
+    for."""
 
     @property
     def match(self) -> bool:
-        """Whether the two are within the radius."""
-        return self.distance is not None and self.distance <= self.h
+        """Whether the two are within the radius, and as similar as was asked for."""
+        within = self.distance is not None and self.distance <= self.h
+        return within and self.reached is not False
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""

@@ -58,10 +58,10 @@ class Pairs:
     The columns `a`, `b` and `distance` (uint16) all have shape (p,). `a` and `b` are int64 row
     numbers of the given fingerprints, or uint64 ids of an index. Iteration gives `Pair` objects.
 
-    If a similarity was asked for, `distance` counts the bits in which the sketches differ, or would
-    differ if both texts had many features and as many of them, of
-    `similarity_bits`, and `similarity` is the cosine that it stands for. Iteration gives
-    `SimilarPair` objects then.
+    If a similarity was asked for, `distance` counts in how many of `similarity_bits` bits the
+    sketches differ. With the weighting "binary" this count is corrected for texts that have few
+    features or different numbers of them. `similarity` is the similarity that it stands for, and
+    iteration gives `SimilarPair` objects.
     """
 
     __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "measure", "similarity_bits")
@@ -99,14 +99,16 @@ class Pairs:
     def similarity_error(self) -> F32 | None:
         """The standard error of `similarity`, float32 (p,). None unless it was asked for.
 
-        It is too small for texts of fewer than about 50 features, unless the recipe has
-        ``projection="gaussian"``, or ``weighting="binary"`` and a sketch.
+        It is too small where few features have most of the weight of a text: often in texts of
+        fewer than 50 features if the recipe has idf or the index no sketch, and in a text of any
+        length if one word outweighs all others. It holds for all with ``projection="gaussian"``.
+        docs/explanation/methods.md has the figures.
         """
         bits = self.similarity_bits
         return standard_error(self.distance, bits, self.measure) if bits else None
 
     def clusters(self, *, prefer: Any = None) -> Clusters:
-        """Stars of these pairs: documents that have a pair, each near its representative.
+        """Star clusters of these pairs: documents that have a pair, each near its representative.
 
         Needs all pairs in one object; `Index.clusters` takes them a part at a time, and lists
         documents without a pair, too. The result does not depend on the order of pairs.
@@ -299,7 +301,7 @@ class CollapsedPairs(Pairs):
 
     @property
     def represented(self) -> int:
-        """How many pairs of rows these represent, pairs of equal rows included.
+        """How many pairs of rows these represent, including pairs of equal rows.
 
         An index returns pairs in parts, and the groups of a pair may be in another part. Then only
         the sum of all parts is meaningful.

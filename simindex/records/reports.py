@@ -109,8 +109,8 @@ class Skew:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What `compact(full=True)` would bring, predicted from the sizes of the segments and from how
-    long their slice lists are."""
+    """What `compact(full=True)` would gain, predicted from the sizes of the segments and of their
+    slice lists."""
 
     segments: int
     """How many segments, and pending runs, every query searches now."""

@@ -5,8 +5,9 @@ has the standard deviation sqrt(b p (1 - p)), and the estimate one of pi sin(pi 
 b). Source: [PSM] section 3, after Charikar; see docs/explanation/methods.md.
 
 The chance p is that of normal sums, which many features have, and with the projection "gaussian"
-any number of them. Other texts of fewer than about 50 features are estimated with a bias, which the
-error does not include; `bits.sets` takes it out of distances of texts without idf.
+any number of them. Other texts of fewer than about 50 features, and those in which one feature
+outweighs all others, are estimated with a bias, which the error does not include; `bits.sets` takes
+it out of distances of texts without idf.
 
 A Jaccard resemblance is cosine / (2 - cosine) for sets of equal size, and its error that of the
 cosine times 2 / (2 - cosine)^2. Distances of other sets come as those of sets of equal size.

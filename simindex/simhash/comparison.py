@@ -1,5 +1,5 @@
 """Why the fingerprints of two texts are near or not: their features, sums and bits beside each
-other.
+other. `planning.comparing` has the call.
 
     cosine(a, b) = sum of w_a w_b / (|w_a| |w_b|)       of the recipe's own weights
     a sum W_j = sum of v_ij w_i has mean 0 and standard deviation |w|, over the vectors v
@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from simindex.bits.sets import by_sizes
-from simindex.checks import is_int, require
-from simindex.errors import InvalidBatch
 from simindex.records.pair_explanation import (
     Dominance,
     FeaturePair,
@@ -27,63 +25,38 @@ from simindex.records.similarity import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.alignment import aligned
 from simindex.simhash.weighting import counted_projection
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32, U64, Bools
+    from simindex.arrays import F32, U8, U16, U64, Bools
     from simindex.records.batch import Batch
     from simindex.simhash.recipe import Recipe
     from simindex.simhash.weighting import Feature
 
-Text = str | bytes
-
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 
 
-def explain_pair(
-    a: Text,
-    b: Text,
-    recipe: Recipe | None = None,
-    *,
-    h: int | None = None,
-    names: tuple[str | int | None, str | int | None] = (None, None),
-) -> PairExplanation:
-    """Why two texts match or not.
+class Nearness(Protocol):
+    """A similarity that is asked for: `planning.similarity.Similar` is one."""
 
-    Parameters
-    ----------
-    recipe : Recipe, optional
-        How texts become fingerprints. Default: ``Recipe()``.
-    h : int, optional
-        The radius. Default: that of the recipe.
-    names : tuple
-        What the two are called in the result.
+    @property
+    def h(self) -> int:
+        """The radius of candidates."""
 
-    Returns
-    -------
-    PairExplanation
-        Features with weights, exact cosine and Jaccard resemblance, distance, estimated similarity,
-        the bits that flipped, and the words that differ. A text without features has no distance.
+    @property
+    def most(self) -> int:
+        """The largest distance of sketches that is near enough."""
 
-    Raises
-    ------
-    InvalidBatch
-        If a text is neither str nor UTF-8.
-    InvalidOption
-        If h is out of range, or the recipe cannot make fingerprints of texts.
+    @property
+    def measure(self) -> str:
+        """Of what an answer tells."""
 
-    Notes
-    -----
-    Takes time in the features of both texts, in Python, and at worst the square of their words, of
-    which the first 5,000 are aligned.
-    """
-    recipe = _default() if recipe is None else recipe
-    h = recipe.h if h is None else h
-    require(is_int(h) and 0 <= h <= recipe.bits, "h", h, f"from 0 to {recipe.bits}")
-    batch = recipe.batch([a, b], threads=1)
-    return compared(
-        recipe, (_decoded(a, 0), _decoded(b, 1)), each_row(batch, 2),
-        h=h, names=names,
-    )
+    @property
+    def question(self) -> dict[str, Any]:
+        """With the `similarity` in this measure."""
+
+    def by_sizes(self, distance: U16, some: U8, others: U8) -> U16:
+        """What the measure sees of distances of sketches."""
 
 
 def each_row(batch: Batch, texts: int) -> list[Batch | None]:
@@ -104,10 +77,12 @@ def compared(
     h: int,
     names: tuple[str | int | None, str | int | None],
     bits: int | None = None,
+    near: Nearness | None = None,
 ) -> PairExplanation:
     """The explanation of two documents, by their texts, their rows, or both.
 
-    `batches` has a batch of one row for each side, None for a document without a fingerprint.
+    `batches` has a batch of one row for each side, None for a document without a fingerprint. With
+    `near` the similarity decides, whose radius takes the place of `h`.
     """
     features = [
         None if text is None or recipe is None else recipe.features(text) for text in texts
@@ -126,17 +101,17 @@ def compared(
         and (found := _dominance(recipe, side, some, batch.weights[0])) is not None
     )
     a, b = batches
-    flipped, similarity, error, compared_bits, sketched = None, None, None, None, None
+    flipped, estimate = None, _Estimate()
     if a is not None and b is not None:
         flipped = _flipped((a, b), norms, width)
-        similarity, error, compared_bits, sketched = _estimate(
-            a, b, len(flipped), width, counted=counted_projection(recipe)
+        estimate = _estimate(
+            a, b, len(flipped), width, counted=counted_projection(recipe), near=near
         )
     return PairExplanation(
-        name_a=names[0], name_b=names[1], bits=width, h=h,
+        name_a=names[0], name_b=names[1], bits=width, h=h if near is None else near.h,
         distance=None if flipped is None else len(flipped),
-        similarity=similarity, standard_error=error, compared_bits=compared_bits,
-        sketch_distance=sketched,
+        similarity=estimate.similarity, standard_error=estimate.error,
+        compared_bits=estimate.bits, sketch_distance=estimate.sketched,
         cosine=cosine, jaccard=None if pairs is None else _jaccard(pairs),
         expected_distance=None if flips is None else width * flips,
         expected_deviation=None if flips is None else math.sqrt(width * flips * (1 - flips)),
@@ -144,25 +119,10 @@ def compared(
         words=None if words is None else words.changes,
         words_cut=words is not None and words.cut,
         warnings=tuple(_warnings(features, batches, dominances, width)),
+        asked=None if near is None else near.question["similarity"],
+        measure="cosine" if near is None else near.measure,
+        reached=estimate.reached,
     )
-
-
-def _default() -> Recipe:
-    from simindex.simhash.recipe import Recipe
-
-    return Recipe()
-
-
-def _decoded(text: Text, position: int) -> str:
-    if isinstance(text, str):
-        return text
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InvalidBatch(
-            f"text {position} is not UTF-8 at byte {error.start}", row=position,
-            offset=error.start,
-        ) from error
 
 
 def _feature_pairs(a: Sequence[Feature], b: Sequence[Feature]) -> tuple[FeaturePair, ...]:
@@ -219,20 +179,37 @@ def bits_of(rows: U64, width: int) -> Bools:
     return np.unpackbits(words.view(np.uint8))[:width].astype(np.bool_)
 
 
-def _estimate(
-    a: Batch, b: Batch, distance: int, width: int, *, counted: str | None
-) -> tuple[float, float, int, int | None]:
-    """Similarity, its standard error, of how many bits, and the distance of the sketches."""
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    similarity: float | None = None
+    error: float | None = None
+    bits: int | None = None
     sketched: int | None = None
+    """The distance of the sketches."""
+    reached: bool | None = None
+
+
+def _estimate(
+    a: Batch, b: Batch, distance: int, width: int, *, counted: str | None, near: Nearness | None
+) -> _Estimate:
+    """Of two rows, by their sketches if they have some."""
+    sketched, reached = None, None
+    measure = "cosine" if near is None else near.measure
     column = np.array([distance], np.uint16)
     if a.sketches is not None and b.sketches is not None:
         differing = words_of(a.sketches) ^ words_of(b.sketches)
         sketched, width = int(np.bitwise_count(differing).sum()), 64 * differing.shape[1]
         column[0] = sketched
         sizes = sizes_of(a.sketches), sizes_of(b.sketches)
-        column = by_sizes(column, *sizes, width, "cosine", counted=counted)
-    error = float(standard_error(column, width)[0])
-    return float(estimated(column, width)[0]), error, width, sketched
+        if near is None:
+            column = by_sizes(column, *sizes, width, measure, counted=counted)
+        else:
+            column = near.by_sizes(column, *sizes)
+            reached = bool(column[0] <= near.most)
+    return _Estimate(
+        float(estimated(column, width, measure)[0]),
+        float(standard_error(column, width, measure)[0]), width, sketched, reached,
+    )
 
 
 def _dominance(

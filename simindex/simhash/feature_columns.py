@@ -24,9 +24,9 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64
+from simindex.resources.threads import thread_count
 from simindex.simhash.document_frequencies import MAX_FEATURES, DocumentFrequencies
 from simindex.simhash.features import THREADED_TEXTS, Column, refuse_invalid
-from simindex.threads import thread_count
 
 SHOWN_BYTES = 64
 """Of a text without features, so much is kept."""
@@ -145,17 +145,17 @@ class FeatureKeeper:
         self.vocabulary_bytes = 0
         """What the vocabularies take."""
 
-    def count(self, texts: Iterable[Any]) -> None:
+    def count(self, texts: Iterable[Any], threads: int | None = None) -> None:
         """Counts texts, and keeps nothing of them."""
-        for number in self._reader.count_into(self._tables, texts, None):
+        for number in self._reader.count_into(self._tables, texts, threads):
             self._note(number)
 
-    def keep(self, column: Column) -> FeatureColumn | None:
+    def keep(self, column: Column, threads: int | None = None) -> FeatureColumn | None:
         """Counts a column. None where there were too many features to number.
 
         Raises InvalidBatch if a text is not UTF-8.
         """
-        n = thread_count(None, len(column), worth=THREADED_TEXTS)
+        n = thread_count(threads, len(column), worth=THREADED_TEXTS)
         kept = self._reader.kernel.keep_of_column
         entries, offsets, tables, characters, ends, whole, invalid = kept(
             self._tables, column.data, column.offsets, n

@@ -18,6 +18,7 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.arguments import as_ids, as_keys, check_one_kind
 from simindex.records.batch import Batch, Skipped
 from simindex.records.sketches import packed, size_codes
+from simindex.resources.threads import thread_count
 from simindex.simhash import words
 from simindex.simhash.feature_columns import FeatureColumn
 from simindex.simhash.features import (
@@ -33,7 +34,6 @@ from simindex.simhash.features import (
 )
 from simindex.simhash.projection import PROJECTIONS, normal_quantiles
 from simindex.simhash.weighting import COUNTINGS, STEPS_PER_UNIT, WEIGHTINGS, sublinear_steps
-from simindex.threads import thread_count
 from simindex.values import dataclass
 
 TAKEN_FEATURES, TAKEN_TEXTS = 1 << 18, 1 << 24

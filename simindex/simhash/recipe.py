@@ -235,7 +235,7 @@ class Recipe:
         threads: int | None = None,
         count_features: int = 0,
     ) -> Batch:
-        """Fingerprints and weights of some texts, in their order.
+        """Makes the fingerprints and weights of texts, in the order of the texts.
 
         Parameters
         ----------
@@ -270,9 +270,9 @@ class Recipe:
         Notes
         -----
         Takes time linear in the bytes of the texts. In addition to the result it takes a few
-        megabytes of memory a thread. In addition "balanced-tfidf" takes 20 bytes for each feature
-        of the largest text, and weightings other than that, tf and tfidf take 40 bytes for each
-        distinct one. With a tokenizer, stop words or stems it reads texts in portions of a million
+        megabytes of memory a thread. "balanced-tfidf" also takes 20 bytes for each feature of the
+        largest text. All other weightings except tf and tfidf take 40 bytes for each distinct
+        feature. With a tokenizer, stop words or stems it reads texts in portions of a million
         characters, whose words are Python strings.
         """
         require_weighing(self.weighting, fitted=self.fitted)
@@ -337,7 +337,7 @@ class Recipe:
         return self._reader.batched(self._reader.hashed(*arrays, threads), self, ids, keys)
 
     def features(self, text: str | bytes) -> list[Feature]:
-        """The features of a text, the heaviest first, for people to look at.
+        """The features of a text, the heaviest first, to show to people.
 
         These are the features, counts and weights that `batch` uses. Takes O(features) time in
         Python. Raises InvalidBatch and InvalidOption as `batch` does.
@@ -367,7 +367,7 @@ class Recipe:
         return recipe_bytes.digest_of([values[name] for name in deciding])
 
     def to_dict(self) -> dict[str, Any]:
-        """The recipe as plain values. The learned table is there as its size and digest."""
+        """The recipe as plain values. Instead of the learned table it has its size and digest."""
         idf = self.idf
         tokenizer = self._tokenizer_name
         return {
@@ -425,7 +425,7 @@ class Recipe:
         return _restored, (self.to_bytes(), self.tokenizer if by_name else None)
 
     def to_bytes(self) -> bytes:
-        """The recipe and all that it learned, for `from_bytes`. Of a tokenizer only the name."""
+        """The recipe and all that it learned, for `from_bytes`. Of a tokenizer it has the name."""
         return recipe_bytes.packed(self.to_dict(), self.idf)
 
     @classmethod

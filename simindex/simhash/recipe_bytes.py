@@ -17,15 +17,11 @@ import msgpack
 import numpy as np
 
 from simindex.arrays import U32, U64
+from simindex.bits.blake import blake2b
 from simindex.checks import is_int
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, what_happened
 from simindex.simhash.features import TOKENIZER
 from simindex.simhash.weighting import STEPS_PER_UNIT, IdfTable
-
-try:  # as `random` does: `hashlib` also loads OpenSSL, for 4 ms
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 VERSION = 1
 MOST_HEADER_BYTES = 1 << 20

@@ -25,6 +25,7 @@ from collections import Counter
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from simindex.bits.blake import blake2b
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -110,8 +111,6 @@ class IdfTable:
     @cached_property
     def digest(self) -> str:
         """Hexadecimal BLAKE2b-128 of the table's content."""
-        from hashlib import blake2b
-
         made = blake2b(digest_size=16)
         made.update(self.documents.to_bytes(8, "little") + self.unseen.to_bytes(8, "little"))
         made.update(self.hashes.astype("<u8").tobytes())

@@ -35,12 +35,12 @@ from threading import Condition, RLock, Thread, current_thread
 from time import monotonic, sleep
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.memory import give_back
+from simindex.resources.memory import give_back
+from simindex.resources.threads import begin, processors
 from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.segmentfiles import Merged, SegmentFiles
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.segment import Segment
-from simindex.threads import begin, processors
 
 MAX_MERGES = 4
 """That run at a time. Each is of segments that came since the others began, so they are smaller."""

@@ -65,6 +65,8 @@ def was_an_index(directory: Path) -> bool:
 
 def _records(catalog: Path) -> CatalogRecords | None:
     """What a catalog holds, read without LMDB; None if there is none."""
+    if not os.path.lexists(catalog):
+        return None
     from simindex.repair.catalog_records import CatalogRecords  # seldom needed
 
     return CatalogRecords.read(catalog)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from contextlib import suppress
 from threading import Thread
 
+from simindex.resources.threads import begin
 from simindex.storage.files import removal
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables.segment import Segment
-from simindex.threads import begin
 
 THREAD_NAME = "simindex release"
 

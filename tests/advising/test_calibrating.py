@@ -131,6 +131,18 @@ def test_unrelated_documents_have_no_recommendation() -> None:
     assert found.own is None
 
 
+@pytest.mark.parametrize(("pairs", "enough"), [(1, False), (19, False), (20, True)])
+def test_few_similar_pairs_recommend_nothing(pairs: int, enough: bool) -> None:
+    """A single pair was enough for a radius that misses most others."""
+    texts = [f"a{page} b{page} c{page}" for page in range(50)]
+    for page in range(pairs):
+        one = " ".join(f"p{page}w{place}" for place in range(60))
+        texts += [one, f"{one} more"]
+    found = simindex.calibrate(texts, recipe=Recipe(ngram=1, weighting="binary"), others=[])
+    assert found.pairs[0].misses.count == pairs
+    assert (found.own is not None) == (found.advice is not None) == enough
+
+
 def test_chinese_texts_are_calibrated_on() -> None:
     random = np.random.default_rng(7)
     made = []
@@ -154,7 +166,7 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_what_is_no_text_is_refused() -> None:
-    for wrong in ("one text", [b"\xff", "x"], [7, 8]):
+    for wrong in ("one text", [b"\xff", "x"], [7, 8], None, 5):
         with pytest.raises(InvalidBatch):
             simindex.calibrate(wrong)  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
@@ -91,6 +92,48 @@ def test_the_next_item_is_made_while_one_is_worked_on_and_no_more() -> None:
     assert made == [0, 1, 2]
     assert next(read) == 1
     read.close()
+
+
+@pytest.mark.parametrize(("size", "waiting"), [
+    (0, chunks.AHEAD_ITEMS), (chunks.AHEAD_BYTES // chunks.AHEAD_ITEMS, chunks.AHEAD_ITEMS),
+    (chunks.AHEAD_BYTES // 2, 2), (chunks.AHEAD_BYTES // 2 + 1, 1), (9 * chunks.AHEAD_BYTES, 1),
+])
+def test_as_many_items_wait_as_memory_allows(size: int, waiting: int) -> None:
+    """One more is being made. A large item waits alone."""
+    made: list[int] = []
+    last = threading.Event()
+
+    def source() -> Iterator[int]:
+        for number in range(waiting + 9):
+            made.append(number)
+            if number == waiting + 1:
+                last.set()
+            yield number
+
+    slot = chunks.Slot[int](lambda item: size)
+    with closing(read_ahead(source(), slot)) as read:
+        assert next(read) == 0
+        assert last.wait(30)
+        assert made == list(range(waiting + 2))
+        assert list(read) == list(range(1, waiting + 9))
+
+
+def test_a_slot_tells_once_whether_its_room_was_used_up() -> None:
+    slot = chunks.Slot[int](lambda item: 0)
+    for number in range(chunks.AHEAD_ITEMS):
+        slot.put(number)
+    assert not slot.was_full()
+    slot.abandon()
+    assert not slot.put(9)  # the room for the end of taking
+    assert not slot.was_full()
+    putting = threading.Thread(target=slot.put, args=(10,))
+    putting.start()
+    while not slot.was_full():
+        os.sched_yield()
+    assert not slot.was_full()
+    slot.abandon()
+    putting.join(30)
+    assert not putting.is_alive()
 
 
 @pytest.mark.slow

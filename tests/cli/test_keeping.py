@@ -96,9 +96,9 @@ def test_features_without_numbers_are_not_kept(
     """A table numbers 16 million."""
     keep, counted = FeatureKeeper.keep, []
 
-    def keeps_first(self: FeatureKeeper, column: Any) -> Any:
+    def keeps_first(self: FeatureKeeper, column: Any, threads: int | None) -> Any:
         counted.append(len(column))
-        found = keep(self, column)
+        found = keep(self, column, threads)
         return found if len(counted) == 1 else None
 
     with monkeypatch.context() as patch:

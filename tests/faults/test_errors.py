@@ -20,8 +20,8 @@ from reliability.steady import AtOnce
 
 import simindex
 from simindex.errors import CommitFailed, StorageFailed
+from simindex.resources.threads import Pool
 from simindex.storage.files import disk, removal
-from simindex.threads import Pool
 from simindex.writing import releasing
 
 SEED = 20_261_122

@@ -43,6 +43,19 @@ def test_names_have_what_texts_have_but_for_the_features(index: simindex.Index) 
         assert index.explain_pair(FOX, RED, h=64).match
 
 
+@pytest.mark.parametrize("similarity", [0.5, 0.8, 0.9, 0.95, 1.0])
+def test_a_similarity_matches_what_pairs_finds(index: simindex.Index, similarity: float) -> None:
+    with index:
+        found = index.explain_pair(keys=("fox", "red"), similarity=similarity)
+        assert found.match == (sum(map(len, index.pairs(similarity=similarity))) == 1)
+        assert (found.asked, found.measure) == (similarity, "cosine")
+        assert found.reached is not None and found.distance is not None
+        assert found.match == (found.reached and found.distance <= found.h)
+        assert found.to_dict()["match"] == found.match
+        by_text = index.explain_pair(FOX, RED, similarity=similarity)
+        assert (by_text.match, by_text.h, by_text.reached) == (found.match, found.h, found.reached)
+
+
 def test_of_several_rows_the_nearest_are_compared(index_path: Path) -> None:
     with simindex.open(index_path, "n") as index:
         rows = np.array([0, 0xFF, 0xFF00, 0xFE], np.uint64)
@@ -57,7 +70,10 @@ def test_of_several_rows_the_nearest_are_compared(index_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [
     {}, {"a": FOX}, {"keys": ("fox", "nobody")}, {"keys": ("fox",)}, {"keys": "fox"},
     {"ids": (1, 2), "keys": ("fox", "red")}, {"a": FOX, "b": RED, "h": 65},
-    {"a": FOX, "b": RED, "h": -1},
+    {"a": FOX, "b": RED, "h": -1}, {"a": FOX, "b": RED, "h": 3, "similarity": 0.9},
+    {"a": FOX, "b": RED, "similarity": 0.2}, {"a": FOX, "b": RED, "similarity": float("nan")},
+    {"a": FOX, "b": RED, "similarity": 0.8, "measure": "jaccard"},
+    {"a": FOX, "b": RED, "measure": "jaccard"}, {"a": FOX, "b": RED, "measure": "dice"},
 ])
 def test_wrong_calls_are_refused(index: simindex.Index, wrong: dict[str, Any]) -> None:
     with index, pytest.raises(InvalidOption):

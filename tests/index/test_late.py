@@ -9,7 +9,7 @@ from pathlib import Path
 
 import simindex
 from simindex.index.late import Late
-from simindex.index.opening import open_briefly
+from simindex.index.opening import opened
 
 
 def test_it_is_made_once_when_it_is_first_asked_for() -> None:
@@ -49,12 +49,12 @@ def test_threads_that_ask_at_once_get_the_same() -> None:
 
 def test_an_index_that_is_opened_briefly_goes_when_nobody_refers_to_it(index_path: Path) -> None:
     simindex.open(index_path, "n").close()
-    index = open_briefly(index_path, "w")
+    index = opened(index_path, "w", brief=True)
     index.append([1, 2, 3])
     index.commit()
     assert [match.distance for match in index.query([2], h=0)] == [0]
     gone = weakref.ref(index)
     del index
     assert gone() is None
-    with open_briefly(index_path, "w") as again:  # the lock is free
+    with opened(index_path, "w", brief=True) as again:  # the lock is free
         assert len(again) == 3

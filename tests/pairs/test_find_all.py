@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import simindex
-from simindex.memory import answer_bytes
 from simindex.pairs import find_all
 from simindex.pairs.find_all import chosen_blocks, partition
+from simindex.resources.memory import answer_bytes
 
 
 def expected(rows: Any, h: int) -> np.ndarray[Any, Any]:

@@ -93,3 +93,11 @@ def test_texts_that_nothing_can_compare_are_refused() -> None:
     assert texts_of({"a": "x"}, "a") == ("x",) and texts_of({}, "a") == ()
     with pytest.raises(InvalidBatch, match="not str or bytes"):
         made().nearest(lambda: (7,), [(1, "own")], TEXTS.__getitem__)  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize("wrong", [5, [5], ["text", None], object()])
+def test_what_is_no_text_of_a_document_is_refused(wrong: object) -> None:
+    assert texts_of({"a": "text", "b": [b"one", "two"]}, "c") == ()
+    assert texts_of({"a": "text", "b": [b"one", "two"]}, "b") == (b"one", "two")
+    with pytest.raises(InvalidOption, match="for 'a': give a text, or a list of texts"):
+        texts_of({"a": wrong}, "a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ from sized_rows import Rows
 from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
-from simindex.planning import permuted, planner, question, registry
+from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
+from simindex.planning import conditions, permuted, planner, question, registry
 from simindex.planning.question import Question
 from simindex.storage.tables.sortedrows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
@@ -183,6 +185,19 @@ def test_planning_knows_tables_and_no_snapshot() -> None:
     for file in folder.glob("*.py"):
         for name in ("Snapshot", "Segment"):
             assert not re.search(rf"import .*\b{name}\b", file.read_text(encoding="utf-8")), file
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        conditions.Carried, conditions.Conditions, conditions.TopConditions, question.Question,
+        question.TopQuestion, planner.Measured, planner.TopPlan, TablePlan, QueryPlan, TopTablePlan,
+    ],
+)
+def test_plans_and_what_they_rest_on_are_data(kind: Any) -> None:
+    """No field is a function that planning or running would call."""
+    calls = [one.name for one in dataclasses.fields(kind) if "Callable" in str(one.type)]
+    assert calls == []
 
 
 def test_stand_in_has_what_a_plan_looks_at() -> None:

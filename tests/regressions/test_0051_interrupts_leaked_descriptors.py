@@ -34,6 +34,7 @@ from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
 from simindex.repair import catalog_file, catalog_records, opening, segment_remains
+from simindex.resources.threads import begin
 from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
     catalog,
@@ -56,7 +57,6 @@ from simindex.storage.files import (
 )
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.tables import segment
-from simindex.threads import begin
 from simindex.writing import committer, releasing, waiting, writer
 
 OPTIONS = IndexOptions(batch_rows=64, min_merge=2)

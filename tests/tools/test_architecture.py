@@ -23,7 +23,8 @@ def architecture() -> ModuleType:
 def test_the_page_shows_the_folders_and_imports_of_the_source(architecture: ModuleType) -> None:
     """`python tools/architecture.py --write` draws it anew."""
     page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
-    assert architecture.page_with_drawing(page) == page
+    stale = "run `python tools/architecture.py --write`"
+    assert architecture.page_with_drawing(page) == page, stale
     assert page.count("-->") > 20
 
 

@@ -166,3 +166,29 @@ def test_the_expected_score_is_that_of_drawn_bits(rng: np.random.Generator) -> N
         scores = 2 * (found & right).sum(axis=1) / (found.sum(axis=1) + right.sum())
         expected = minhash.expected_f1(resemblances.astype(np.float32), width)
         assert abs(expected - scores.mean()) < 4 * scores.std() / 10
+
+
+def test_the_expected_score_of_minhash_is_that_of_drawn_permutations(
+    rng: np.random.Generator
+) -> None:
+    from reproduce import minhash
+
+    resemblances = np.repeat([0.3, 0.7, 0.78, 0.8, 0.82, 0.95], [50, 20, 10, 5, 10, 20])
+    right = resemblances >= 0.8
+    for permutations in minhash.PERMUTATIONS:
+        equal = rng.binomial(permutations, resemblances, (100, len(resemblances)))
+        found = equal / permutations >= 0.8
+        scores = 2 * (found & right).sum(axis=1) / (found.sum(axis=1) + right.sum())
+        expected = minhash.expected_minhash_f1(resemblances.astype(np.float32), permutations)
+        assert abs(expected - scores.mean()) < 4 * scores.std() / 10
+
+
+def test_bits_of_the_fingerprint_are_added_to_those_of_the_sketch() -> None:
+    """Copies are found either way, and pairs that share nothing by neither."""
+    from reproduce import added
+
+    texts = [" ".join(f"p{page}w{word}" for word in range(60)) for page in range(8)] * 2
+    found = added.collection(texts, seeds=2)
+    assert set(found) == {(of, width) for of in ("cosine", "jaccard") for width in (512, 1024)}
+    assert all(one.alone.tolist() == one.both.tolist() == [1, 1] for one in found.values())
+    assert added.table([("one", found)]).count("1.0000 | 1.0000 | 0 / 0 |") == 8

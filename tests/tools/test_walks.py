@@ -14,12 +14,22 @@ def test_a_walk_is_told_function_by_function(capsys: pytest.CaptureFixture[str])
     assert depth["index/index: Index.commit"] < depth["writing/writer: Writer.commit"]
 
 
+def test_a_walk_shows_where_an_append_becomes_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    walks.main(["segment"])
+    told = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    steps = [
+        "index/index: Index.append", "writing/waiting: Waiting.append",
+        "storage/tables/segment: SegmentWriter.write", "storage/files/durable: NewFile.publish",
+    ]
+    assert [step for step in told if step in steps] == steps
+
+
 def test_walks_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     walks.main([])
     rows = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     counts = {row[1]: row[2:-1] for row in cells}
-    assert len(rows) == 8
+    assert len(rows) == 9
     modules, fewest, folders, functions, module_lines, lines = (
         int(cell.replace(",", "")) for cell in counts["query again"]
     )
@@ -30,4 +40,4 @@ def test_walks_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_walk_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         walks.main(["nowhere"])
-    assert "append, compact, query" in capsys.readouterr().err
+    assert "append, segment, compact, query" in capsys.readouterr().err

@@ -25,8 +25,10 @@ bound reaches KNOWN.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,8 +158,12 @@ class Scores:
         )
 
 
-def measured(name: str, by: str, documents: list[pages.Document], seed: int) -> Scores:
-    """Everything of one collection, with the fewest revisions that make ENOUGH pairs, or all."""
+def measured(
+    name: str, by: str, documents: list[pages.Document], seed: int,
+    of_recipe: Mapping[str, Any] = MappingProxyType({}),
+) -> Scores:
+    """Everything of one collection, with the fewest revisions that make ENOUGH pairs, or all;
+    `of_recipe` are further options of the recipe."""
     counts: dict[tuple[str, int], Counter[str]] = {}
     for revisions in REVISIONS:
         chosen = pages.sampled(documents, len(documents), revisions, seed)
@@ -175,8 +181,8 @@ def measured(name: str, by: str, documents: list[pages.Document], seed: int) -> 
     sketches: dict[int, tuple[float, float, float]] = {}
     allowed = {}
     for width in WIDTHS:
-        recipe = Recipe(ngram=1, weighting="balanced-tfidf", sketch_bits=width).fit(texts)
-        batch = recipe.batch(texts)
+        recipe = Recipe(ngram=1, weighting="balanced-tfidf", sketch_bits=width, **of_recipe)
+        batch = recipe.fit(texts).batch(texts)
         for scores, recall in ((found, 1.0), (sketches, EVERY)):
             made = find_all(batch, similarity=COSINE, recall=recall)
             a, b = made.a.astype(np.int64), made.b.astype(np.int64)

@@ -6,7 +6,7 @@ others. A pair is found if at most h of 64 bits differ, and at most `most` of th
 
 from __future__ import annotations
 
-from math import lgamma, pi
+from math import floor, lgamma, pi
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,16 @@ def f1(cosines: Floats, right: NDArray[np.bool_], width: int, similarity: float,
     by = similar(similarity, h=None, recall=1.0, bits=64, sketch_bits=width, **asked)
     share = np.arccos(np.minimum(1, cosines)) / pi
     found = _at_most(by.h, 64, share) * _at_most(by.most, width, share)
+    return float(2 * found[right].sum() / max(1.0, right.sum() + found.sum()))
+
+
+def minhash_f1(
+    resemblances: Floats, right: NDArray[np.bool_], permutations: int, least: float
+) -> float:
+    """The same of MinHash, of pairs with these resemblances: the number of equal permutations is
+    binomial, and a pair is found if their share is `least` or more."""
+    most_unequal = floor(permutations * (1 - least) + 1e-9)
+    found = _at_most(most_unequal, permutations, 1 - resemblances)
     return float(2 * found[right].sum() / max(1.0, right.sum() + found.sum()))
 
 

@@ -14,6 +14,7 @@ with more of them (path, seq and text a line, sorted), and `labelled/`. Needs th
     sketches    F1 of what queries for all documents find by `similarity=0.9` (sketches.py)
     minhash     the same of `find_all`, beside MinHash of datasketch (minhash.py); only if asked for
     across      F1 over pairs of different pages, of all paths (across.py); only if asked for
+    added       F1 if the bits of the fingerprint counted, too (added.py); only if asked for
     strangers   pairs of a cosine below 0.6 within the radius, in a million such pairs
 """
 
@@ -34,7 +35,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 import simindex
-from reproduce import across, lengths, minhash, minorities, pages, radii, sketches, templates, truth
+from reproduce import (
+    across,
+    added,
+    lengths,
+    minhash,
+    minorities,
+    pages,
+    radii,
+    sketches,
+    templates,
+    truth,
+)
 from reproduce.progress import say
 
 COSINE = 0.9 - 1e-6
@@ -242,7 +254,7 @@ def labelled(directory: Path, folder: Path) -> Iterator[str]:
 
 
 PARTS = ("collections", "sketches", "radii", "lengths", "minorities", "templates")
-ASKED = ("minhash", "across")
+ASKED = ("minhash", "across", "added")
 """Parts that need more than the package and its extras, or minutes."""
 
 
@@ -269,12 +281,25 @@ def _minhash(options: argparse.Namespace) -> str:
     return minhash.tables(found)
 
 
+def _added(options: argparse.Namespace) -> str:
+    """F1 by the sketch, and with the fingerprint."""
+    found = []
+    for name, documents in collections(options):
+        chosen = pages.sampled(documents, options.documents, options.of_a_path, options.seed)
+        found.append((name, added.collection([document.text for document in chosen])))
+        say(name)
+    return added.table(found)
+
+
 def _across(options: argparse.Namespace) -> str:
     """F1 over pairs of different pages."""
     found = []
     for name, documents in collections(options):
         for by in across.APART:
-            found.append(across.measured(name, by, documents, options.seed))
+            found.append(across.measured(
+                name, by, documents, options.seed,
+                {"projection": options.projection, "seed": options.recipe_seed},
+            ))
             say(found[-1].line())
     return across.table(found)
 
@@ -314,6 +339,11 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument("--of-a-path", type=int, default=6, help="revisions of a path among them")
     asked.add_argument("--first", type=int, default=100, help="documents that a stream learns from")
     asked.add_argument("--seed", type=int, default=2011)
+    asked.add_argument(
+        "--projection", default="sign", choices=("sign", "gaussian", "ternary"),
+        help="of the recipe; for across",
+    )
+    asked.add_argument("--recipe-seed", type=int, default=0, help="for across")
     asked.add_argument("--only", choices=(*PARTS, *ASKED))
     return asked
 
@@ -349,6 +379,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"## Sketches\n\n{_sketches(options)}\n", flush=True)
     if "minhash" in wanted:
         print(f"## Beside MinHash\n\n{_minhash(options)}\n", flush=True)
+    if "added" in wanted:
+        print(f"## Sketch and fingerprint\n\n{_added(options)}\n", flush=True)
     if "across" in wanted:
         print(f"## Across pages\n\n{_across(options)}\n", flush=True)
     if "radii" in wanted:

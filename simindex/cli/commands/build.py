@@ -224,7 +224,7 @@ def build(
     except NothingRead as error:
         run.abandon()
         contents.without.close()
-        contents.say()
+        contents.say(0)
         if as_json:
             emit({
                 f"{contents.noun}s": contents.intake.documents,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
+from simindex.advising.goals import LEAST_PAIRS, PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, threads_option, verbose_option
@@ -72,12 +72,12 @@ def calibrate(
     sample: int, seed: int, dry_run: bool, output: str | None, turn: Turn, threads: int | None,
     verbose: bool, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Recommend a threshold for INDEX, by what it misses and takes in of your own documents.
+    """Recommend a threshold for INDEX, measured on a sample of your own documents.
 
-    Draws a sample of the INPUTs, which should be such documents as the index has. Without an INPUT
-    it reads the files that keys of INDEX name. Compares the pairs that stand in the sample by the
-    exact cosine of their features, makes edited copies, and measures which of them each radius
-    misses, with and without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
+    Draws a sample of the INPUTs, which should be documents like those of INDEX. Without an INPUT it
+    reads the files that keys of INDEX name. Compares the pairs in the sample by the exact cosine of
+    their features, makes edited copies, and measures which of them each radius misses, with and
+    without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
     `query --calibrated` and `dedup --calibrated` use it.
     """
     require_inputs(inputs, "check the name")
@@ -102,15 +102,25 @@ def calibrate(
         for line in lines_of(found, verbose=verbose):
             click.echo(line)
     if found.own is None:
-        nothing_to_do(
-            f"nothing is recommended: of {count(found.documents, 'document')} no two that differ "
-            f"have a cosine of {similarity:g} or more", quiet=quiet,
-        )
+        nothing_to_do(_why_nothing(found), quiet=quiet)
     if not quiet:
         stored = "" if dry_run else f", and stored in {index_path}"
         say(
             f"measured on {count(found.documents, 'document')} in {duration(found.seconds)}{stored}"
         )
+
+
+def _why_nothing(found: CalibrationReport) -> str:
+    similar = f"a cosine of {found.similarity:g} or more"
+    documents = count(found.documents, "document")
+    pairs = found.pairs[0].misses.count if found.pairs else 0
+    if not pairs:
+        return f"nothing is recommended: of {documents} no two that differ have {similar}"
+    has = "pair that differs has" if pairs == 1 else "pairs that differ have"
+    return (
+        f"nothing is recommended: of {documents} only {pairs} {has} {similar}, and it takes "
+        f"{LEAST_PAIRS}: give more documents, or a larger --sample"
+    )
 
 
 def _files_of(index: simindex.Index, path: str, sample: int) -> list[str]:

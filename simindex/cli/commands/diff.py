@@ -19,15 +19,20 @@ from simindex.cli.console import cell, say
 from simindex.cli.opening import open_index
 from simindex.cli.reading import Reading, input_options
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
+from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.errors import InvalidOption
 from simindex.inputs import require_inputs
 from simindex.outputs.columns import as_json_line, encodable
+from simindex.reporting.escaping import shortened
 
 if TYPE_CHECKING:
     from simindex.records.pair_explanation import FeaturePair, PairExplanation, WordChange
 
 FEATURES, BITS, RUNS = 10, 10, 40
 """Lines of each kind that are printed without --verbose."""
+
+RUN_CHARACTERS = 400
+"""Of a run of words, so many are printed without --verbose."""
 
 NO_TEXTS = "texts cannot be compared by it", "name an index with a recipe, or leave out --recipe"
 
@@ -50,6 +55,8 @@ NO_TEXTS = "texts cannot be compared by it", "name an index with a recipe, or le
     "learned.",
 )
 @distance("the recipe")
+@similarity_option
+@measure_option
 @click.option("-v", "--verbose", is_flag=True, help="Print all features, bits and words.")
 @click.option(
     "--output", type=click.Choice(["jsonl"]),
@@ -60,8 +67,8 @@ NO_TEXTS = "texts cannot be compared by it", "name an index with a recipe, or le
 @output_options
 def diff(
     names: tuple[str, str], are_texts: bool, index_path: str | None, inputs: tuple[str, ...],
-    recipe_of: str | None, h: int | None, verbose: bool, output: str | None,
-    recipe_given: dict[str, Any], reading: Reading, as_json: bool, quiet: bool,
+    recipe_of: str | None, h: int | None, similarity: float | None, measure: str, verbose: bool,
+    output: str | None, recipe_given: dict[str, Any], reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Print why documents A and B match or not.
 
@@ -70,19 +77,21 @@ def diff(
     that differ. A and B are files; with --text they are texts, and with --index documents of an
     index. By its name alone a document has no features or words.
     """
+    require_one(h, similarity)
+    asked = {"h": h, "similarity": similarity, "measure": measure}
     if index_path is None:
         if inputs:
             raise click.UsageError("--input is for documents of --index INDEX")
         if recipe_of is not None and recipe_given:
             raise click.UsageError("--recipe uses the index's own recipe; drop the others")
-        found = _of_texts(names, are_texts, recipe_of, recipe_given, h, reading)
+        found = _of_texts(names, are_texts, recipe_of, recipe_given, asked, reading)
     elif are_texts or recipe_of is not None or recipe_given:
         raise click.UsageError(
             "--index compares documents of the index by its own recipe: leave out --text and the "
             "options of a recipe"
         )
     else:
-        found = _of_index(index_path, names, inputs, h, reading, quiet=quiet)
+        found = _of_index(index_path, names, inputs, asked, reading, quiet=quiet)
     if as_json or output is not None:
         click.echo(as_json_line(found.to_dict()))
         return
@@ -95,7 +104,7 @@ def diff(
 
 def _of_texts(
     names: tuple[str, str], are_texts: bool, recipe_of: str | None, given: dict[str, Any],
-    h: int | None, reading: Reading,
+    asked: dict[str, Any], reading: Reading,
 ) -> PairExplanation:
     if recipe_of is None:
         recipe = asked_recipe(given)
@@ -109,10 +118,10 @@ def _of_texts(
         recipe = stored_recipe(recipe_of, *NO_TEXTS)
     if are_texts:
         texts = [_as_text(name) for name in names]
-        return simindex.explain_pair(texts[0], texts[1], recipe, h=h, names=("A", "B"))
+        return simindex.explain_pair(texts[0], texts[1], recipe, names=("A", "B"), **asked)
     require_inputs(names, "give --text if it is a text, or --index INDEX if it is a key")
     read = [_one_document(name, reading) for name in names]
-    return simindex.explain_pair(read[0].text, read[1].text, recipe, h=h, names=names)
+    return simindex.explain_pair(read[0].text, read[1].text, recipe, names=names, **asked)
 
 
 def _as_text(argument: str) -> str:
@@ -134,8 +143,8 @@ def _one_document(name: str, reading: Reading) -> Any:
 
 
 def _of_index(
-    path: str, names: tuple[str, str], inputs: tuple[str, ...], h: int | None, reading: Reading,
-    *, quiet: bool,
+    path: str, names: tuple[str, str], inputs: tuple[str, ...], asked: dict[str, Any],
+    reading: Reading, *, quiet: bool,
 ) -> PairExplanation:
     require_inputs(inputs, "check the name")
     with open_index(path, "r") as index:
@@ -146,14 +155,13 @@ def _of_index(
         elif not keyed:
             named = [_as_id(name) for name in names]
         ids, keys = (None, named) if keyed else (named, None)
-        h = index.h if h is None else h
         texts = _texts(index, named, inputs, reading) if index.recipe is not None else [None, None]
         if None in texts:
             if inputs and not quiet:
                 lost = [name for name, text in zip(names, texts, strict=True) if text is None]
                 say(f"the inputs have no text of {' and '.join(lost)} that is the one of the index")
-            return index.explain_pair(ids=ids, keys=keys, h=h)
-        return index.explain_pair(texts[0], texts[1], ids=ids, keys=keys, h=h)
+            return index.explain_pair(ids=ids, keys=keys, **asked)
+        return index.explain_pair(texts[0], texts[1], ids=ids, keys=keys, **asked)
 
 
 def _as_id(name: str) -> int:
@@ -203,31 +211,25 @@ def _if_stored(index: simindex.Index, key: str, text: str) -> str | None:
 def lines_of(found: PairExplanation, *, verbose: bool = False) -> Iterator[str]:
     """The explanation for people."""
     yield from _summary(found)
-    if found.features is not None:
+    if found.features:
         yield ""
         yield from _features(found.features, None if verbose else FEATURES)
     if found.flipped:
         yield ""
         yield from _bits(found, None if verbose else BITS)
-    if found.words is not None:
+    if found.words:
         yield ""
         yield from _words(found, None if verbose else RUNS)
 
 
 def _summary(found: PairExplanation) -> Iterator[str]:
-    if found.distance is None:
-        yield "match       no: a text without a fingerprint matches nothing"
-    else:
-        than = "is within" if found.match else "is not within"
-        yield (
-            f"match       {'yes' if found.match else 'no'}: distance {found.distance} of "
-            f"{found.bits} bits {than} {found.h}"
-        )
+    yield f"match       {'yes' if found.match else 'no'}: {_why(found)}"
     if found.similarity is not None:
         source = "sketches" if found.sketch_distance is not None else "fingerprints"
+        what = "a resemblance, " if found.measure == "jaccard" else ""
         yield (
-            f"similarity  {found.similarity:.3f} ± {found.standard_error:.3f}, estimated from "
-            f"{found.compared_bits} bits of the {source}"
+            f"similarity  {found.similarity:.3f} ± {found.standard_error:.3f}, {what}estimated "
+            f"from {found.compared_bits} bits of the {source}"
         )
     if found.cosine is not None:
         yield (
@@ -240,6 +242,24 @@ def _summary(found: PairExplanation) -> Iterator[str]:
             f"jaccard     {found.jaccard:.4f}: {shared:,} of {len(found.features):,} features are "
             "shared"
         )
+
+
+def _why(found: PairExplanation) -> str:
+    """Why two documents match or not, in words."""
+    if found.distance is None:
+        return "a text without a fingerprint matches nothing"
+    within = found.distance <= found.h
+    distance = f"distance {found.distance} of {found.bits} bits is {'' if within else 'not '}within"
+    if found.asked is None:
+        return f"{distance} {found.h}"
+    candidates = f"{distance} {found.h}, the radius for candidates of similarity {found.asked:g}"
+    if found.reached is None:
+        return f"{candidates}, and there are no sketches"
+    if not within:
+        return candidates
+    if not found.reached:
+        return f"the estimated similarity is below {found.asked:g}"
+    return f"the estimated similarity is {found.asked:g} or more, and {candidates}"
 
 
 def _features(features: Sequence[FeaturePair], most: int | None) -> Iterator[str]:
@@ -281,7 +301,10 @@ def _words(found: PairExplanation, most: int | None) -> Iterator[str]:
     assert found.words is not None
     changed = [one for one in found.words if one.kind == "changed"]
     if not changed:
-        yield "words       equal, and in the same order"
+        if found.words_cut:
+            yield "words       equal, as far as they were compared: not to the end of the texts"
+        elif found.words:
+            yield "words       equal, and in the same order"
         return
     yield "words that differ"
     shown = 0
@@ -293,8 +316,9 @@ def _words(found: PairExplanation, most: int | None) -> Iterator[str]:
             return
         shown += 1
         before = _end(found.words, place - 1)
-        yield f"  A  {before}" + (f"[-{cell(one.a)}-]" if one.a else "(nothing)")
-        yield f"  B  {before}" + (f"{{+{cell(one.b)}+}}" if one.b else "(nothing)")
+        a, b = (run if most is None else shortened(run, RUN_CHARACTERS) for run in (one.a, one.b))
+        yield f"  A  {before}" + (f"[-{cell(a)}-]" if a else "(nothing)")
+        yield f"  B  {before}" + (f"{{+{cell(b)}+}}" if b else "(nothing)")
     if found.words_cut:
         yield "  the rest of the texts was not compared word by word"
 

@@ -42,7 +42,6 @@ from simindex.reporting.gate_formats import GATE_FORMATS, GateFormat, GateWriter
 from simindex.reporting.gated import Flagged, Opening, Verdict, name_of
 
 if TYPE_CHECKING:
-    from simindex.inputs import Intake
     from simindex.records.gate import GateLimits
 
 JSONL = "jsonl"
@@ -148,8 +147,10 @@ def gate(
                         for writer in writers:
                             writer.add(flagged)
                     progress.advance(sum(map(len, questions)), 0)
-            if not asked.documents:
-                _end_without_document(intake, quiet)  # before a report is there
+            if asked.documents == asked.without.number:
+                asked.without.close()
+                _end_unchecked(asked, quiet)  # before a report is there
+            empty = not len(index)
             verdict = tally.verdict(asked, time.perf_counter() - started)
             for writer in writers:
                 writer.end(verdict)
@@ -157,6 +158,8 @@ def gate(
     if not quiet:
         for line in met(intake):
             say(line)
+        if empty:
+            say(f"warning: {index_path} holds no document, so nothing can match")
         say(_summary(verdict, opening))
     click.get_current_context().exit(verdict.exit_code)
 
@@ -199,15 +202,16 @@ class _Lines:
         """The summary is on standard error."""
 
 
-def _end_without_document(intake: Intake, quiet: bool) -> NoReturn:
+def _end_unchecked(asked: GateDocuments, quiet: bool) -> NoReturn:
     if not quiet:
-        for line in met(intake):
+        for line in met(asked.intake):
             say(line)
-    nothing_to_do("nothing was checked: the inputs hold no document", quiet=quiet)
+    why = "no document has a fingerprint" if asked.documents else "the inputs hold no document"
+    nothing_to_do(f"nothing was checked: {why}", quiet=quiet)
 
 
 def _summary(verdict: Verdict, opening: Opening) -> str:
-    have = "has" if verdict.matched == 1 else "have"
+    have = "has" if 1 in (verdict.matched, verdict.documents) else "have"
     limit = f"{opening.limits} or more do not pass"
     return (
         f"{'passed' if verdict.passed else 'did not pass'}: {verdict.matched:,} of "

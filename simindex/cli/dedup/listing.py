@@ -17,12 +17,12 @@ import stat
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
+from simindex.bits.blake import blake2b
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.cli.dedup.unbuffered import Unbuffered
 from simindex.errors import InvalidOption

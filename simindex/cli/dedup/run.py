@@ -31,11 +31,11 @@ import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import (
-    CHUNK_DOCUMENTS,
     Buffer,
     Chunk,
     SkippedReport,
     Slot,
+    all_but_one,
     batch_of,
     portions,
     read_ahead,
@@ -68,7 +68,6 @@ from simindex.pairs.deduplication import (
 )
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
-from simindex.threads import thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class Run:
             documents = self.keep.ranked(one_by_one(documents), prepared.intake)
 
         slot: Slot[Buffer] = Slot()
-        fewer = max(1, thread_count(None, CHUNK_DOCUMENTS, worth=1) - 1)
+        fewer = all_but_one()
 
         def batch_of_chunk(chunk: Chunk) -> simindex.Batch:
             # A buffer that waits says that the main thread is behind: a processor is left to it.

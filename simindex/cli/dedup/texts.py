@@ -14,12 +14,12 @@ import os
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from simindex.bits.blake import blake2b
 from simindex.cli.console import megabytes
 from simindex.errors import InvalidOption
 

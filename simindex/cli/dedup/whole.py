@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 import simindex
+from simindex.bits.blake import blake2b
 from simindex.cli.chunks import (
     Buffer,
     Chunk,

@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile
+from simindex.resources.threads import thread_count
 from simindex.storage.files.descriptor import PLAIN, Descriptor
 from simindex.storage.files.format import ENDIAN_TAG, SWAPPED_TAG, check_version
 from simindex.storage.files.verification import Map, Verify, verified
-from simindex.threads import thread_count
 from simindex.values import dataclass
 
 PAGE_BYTES = 4096

@@ -117,3 +117,20 @@ def test_documents_without_similar_pairs_have_none(
     assert "nothing is recommended" in run("calibrate", built, lone, code=1).stderr
     few = write_jsonl("few.jsonl", [{"text": "one two"}, {"text": "!"}])
     assert "1 of 2 documents has a fingerprint" in run("calibrate", built, few, code=2).stderr
+    none = write_jsonl("none.jsonl", [{"text": "!"}, {"text": "?"}])
+    assert "0 of 2 documents have a fingerprint" in run("calibrate", built, none, code=2).stderr
+
+
+def test_few_similar_pairs_recommend_and_store_nothing(
+    run: Run, built: str, write_jsonl: Callable[..., Path]
+) -> None:
+    some = write_jsonl("some.jsonl", pages(12)[2:4])
+    said = run("calibrate", built, some, code=1).stderr
+    assert "of 2 documents only 1 pair that differs has a cosine of 0.9 or more" in said
+    assert "it takes 20: give more documents, or a larger --sample" in said
+    assert "has no recommendation" in run("query", built, some, "--calibrated", code=2).stderr
+
+
+def test_a_wrong_precision_is_named_as_the_option(run: Run, built: str) -> None:
+    said = run("calibrate", built, "a.jsonl", "--precision", 0, code=2).stderr
+    assert "--precision 0.0 is not" in said

@@ -78,6 +78,40 @@ def test_a_text_without_words_is_told(run: Run, folder: Path) -> None:
     assert not run("diff", "fox.txt", "empty.txt", "-q").stderr
 
 
+def test_two_empty_texts_have_nothing_to_tell(run: Run, folder: Path) -> None:
+    told = run("diff", "--text", "", "").stdout
+    assert told == "match       no: a text without a fingerprint matches nothing\n"
+
+
+def test_texts_that_differ_beyond_what_is_compared_are_not_called_equal(
+    run: Run, folder: Path
+) -> None:
+    (folder / "long.txt").write_text("x" * 1_500_000)
+    (folder / "longer.txt").write_text("x" * 1_500_000 + "y")
+    told = run("diff", "long.txt", "longer.txt").stdout
+    assert "equal, as far as they were compared: not to the end of the texts" in told
+
+
+def test_long_runs_are_cut_unless_all_is_asked_for(run: Run, folder: Path) -> None:
+    texts = " ".join(f"a{n}" for n in range(900)), " ".join(f"b{n}" for n in range(900))
+    brief = run("diff", "--text", *texts).stdout
+    assert "a0 a1" in brief and "a899-]" in brief and "a500" not in brief.split("words that")[1]
+    assert "a500" in run("diff", "--text", *texts, "-v").stdout.split("words that")[1]
+
+
+def test_a_similarity_decides_in_place_of_the_radius(run: Run, folder: Path) -> None:
+    run("build", "i.sim", "fox.txt", "red.txt", "--sketch-bits", 512, "-q")
+    asked = ("diff", "--index", "i.sim", "fox.txt", "red.txt", "--similarity")
+    told = run(*asked, 0.6).stdout
+    assert "match       yes: the estimated similarity is 0.6 or more, and distance " in told
+    assert "the radius for candidates of similarity 0.6" in told
+    assert "yes" not in run(*asked, 0.99).stdout
+    plain = run("diff", "fox.txt", "red.txt", "--similarity", 0.5).stdout
+    assert "match       yes: distance" in plain and "there are no sketches" in plain
+    binary = ("--weighting", "binary", "--measure", "jaccard", "--similarity")
+    assert "a resemblance, estimated" in run("diff", "fox.txt", "red.txt", *binary, 0.8).stdout
+
+
 def test_one_word_that_decides_is_told(run: Run, folder: Path) -> None:
     found = run("diff", "--text", "--ngram", 1, "--weighting", "tf", "spam " * 99 + "ham", FOX)
     assert "'spam' has 99 % of the weight" in found.stderr
@@ -89,6 +123,9 @@ def test_one_word_that_decides_is_told(run: Run, folder: Path) -> None:
     (("a", "b", "--index", "i.sim", "--text"), "leave out --text"),
     (("fox.txt", "red.txt", "--weighting", "tfidf"), "learns idf"),
     (("fox.txt", "red.txt", "-d", "65"), "65"),
+    (("fox.txt", "red.txt", "-d", "3", "--similarity", "0.9"), "leave out --distance"),
+    (("fox.txt", "red.txt", "--similarity", "0.3"), "give a cosine from 0.5 to 1"),
+    (("fox.txt", "red.txt", "--measure", "jaccard"), "none is given"),
     (("fox.txt", "red.txt", "--recipe", "i.sim", "--bits", "64"), "drop the others"),
 ])
 def test_wrong_calls_say_what_to_do(

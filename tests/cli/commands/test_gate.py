@@ -104,8 +104,26 @@ def test_inputs_without_a_document_do_not_pass(run: Run, known: str) -> None:
     """And leave no report, which would say that all is well."""
     Path("empty.jsonl").write_text("")
     said = run("gate", "--against", known, "empty.jsonl", "--report", "r.html", code=1).stderr
-    assert "nothing was checked" in said
+    assert "nothing was checked: the inputs hold no document" in said
     assert not Path("r.html").exists()
+
+
+def test_inputs_without_a_fingerprint_do_not_pass(
+    run: Run, known: str, write_jsonl: Callable[..., Path]
+) -> None:
+    wordless = write_jsonl("wordless.jsonl", [{"text": ""}, {"text": "!!!"}])
+    said = run("gate", "--against", known, wordless, "--report", "r.html", code=1).stderr
+    assert "nothing was checked: no document has a fingerprint" in said
+    assert not Path("r.html").exists()
+    some = write_jsonl("some.jsonl", [{"text": ""}, {"text": text(900)}])
+    assert "passed: 0 of 2 documents" in run("gate", "--against", known, some).stderr
+
+
+def test_an_index_without_documents_is_told(run: Run, collection: str) -> None:
+    options = simindex.IndexOptions(recipe=simindex.Recipe(sketch_bits=512), keys=True)
+    simindex.open("none.sim", "n", options=options).close()
+    said = run("gate", "--against", "none.sim", collection).stderr
+    assert "none.sim holds no document, so nothing can match" in said
 
 
 def test_reports_of_all_kinds_come_from_one_run(

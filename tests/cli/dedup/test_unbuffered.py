@@ -56,6 +56,8 @@ def test_a_file_is_closed_while_a_thread_waits_within_a_write() -> None:
     thread = Thread(target=write)
     thread.start()
     os.read(reading, 1)
+    assert thread.is_alive()
     file.close()
+    assert file.closed
     os.close(reading)
     thread.join()

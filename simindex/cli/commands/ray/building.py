@@ -106,15 +106,13 @@ def build(
     )
     contents.without.close()
     if made is None:
-        contents.say()
+        contents.say(0)
         nothing_to_do(f"the inputs hold no {contents.noun}: {root} was not created", quiet=quiet)
     spent_s = time.perf_counter() - started
     if as_json:
         emit({"shards": len(made), "rows": made.rows, "h": made.h, "seconds": spent_s})
     elif not quiet:
-        contents.say()
-        if contents.short is not None:
-            contents.short.say(made.rows)
+        contents.say(made.rows)
         say(
             f"built {count(len(made), 'shard')} of {count(made.rows, 'row')} in {root}, in "
             f"{duration(spent_s)}"

@@ -51,15 +51,13 @@ def append(
         now = shards.shard_map
     contents.without.close()
     if batch is None:
-        contents.say()
+        contents.say(0)
         nothing_to_do(f"the inputs hold no {contents.noun}: {root} is as it was", quiet=quiet)
     spent_s = time.perf_counter() - started
     if as_json:
         emit({"added": len(batch), "rows": now.rows, "shards": len(now), "seconds": spent_s})
     elif not quiet:
-        contents.say()
-        if contents.short is not None:
-            contents.short.say(len(batch))
+        contents.say(len(batch))
         say(
             f"added {count(len(batch), 'row')} to {root}, which has {now.rows:,} in "
             f"{count(len(now), 'shard')}, in {duration(spent_s)}"
@@ -121,8 +119,9 @@ def _all_rows(contents: Texts | Rows, *, quiet: bool) -> simindex.Batch | None:
     ids = []
     with Progress("reading", quiet=quiet, extent=contents.extent) as progress:
         groups: Any = contents.groups(contents.most)
+        work: Any = contents.work()
         for group in groups:
-            batch = contents.batch(group).without_weights()
+            batch = contents.batch(group, work(group, None)).without_weights()
             progress.advance(*contents.size(group))
             if len(batch):
                 batches.append(batch)

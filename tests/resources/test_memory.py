@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simindex import memory
+from simindex.resources import memory
 
 
 @pytest.mark.parametrize(("lines", "limits", "least"), [

@@ -1,0 +1,1 @@
+"""What the machine gives a call: its threads, and its share of the memory."""
