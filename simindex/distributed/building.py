@@ -309,7 +309,7 @@ def unseal(folder: Path) -> None:
     """Shards in a folder that goes are called as those that are not published."""
     for inner in [*folder.iterdir()]:
         if SEAL.fullmatch(inner.name):
-            inner.rename(folder / "new")
+            durable.move(inner, folder / "new")
 
 
 def remove(path: Path) -> None:
