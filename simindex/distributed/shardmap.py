@@ -2,7 +2,7 @@
 
     pages.shards/shards.json
 
-    {"kind": "simindex shard map", "version": 2,
+    {"kind": "simindex shard map", "version": 1,
      "generation": 4,                        one more with each replacement
      "facts": {"bits": 64, "recipe": "5c…", "names": "ids", "secret": null, "format": 1, "h": 3, …},
      "shards": [{"number": 0, "name": "00000-9f…/51…", "region": "", "rows": 334, …}, …],
@@ -39,7 +39,6 @@ from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,
     FormatTooNew,
-    FormatTooOld,
     IndexLocked,
     IndexNotFound,
     InvalidOption,
@@ -51,7 +50,7 @@ from simindex.values import dataclass
 
 MAP = "shards.json"
 
-KIND, VERSION = "simindex shard map", 2
+KIND, VERSION = "simindex shard map", 1
 
 MOST_BYTES = 1 << 28
 """Of a map that is read: more is not one."""
@@ -131,9 +130,9 @@ def read_map(root: str | Path) -> ShardMap:
     ------
     IndexNotFound
         If there is no map.
-    CorruptFile, FormatTooNew, FormatTooOld
-        If it is damaged, says what cannot be or other than was published of a shard, or is of
-        another version.
+    CorruptFile, FormatTooNew
+        If it is damaged, says what cannot be or other than was published of a shard, or is of a
+        newer version.
     """
     path = Path(root) / MAP
     with translated(path, False):
@@ -280,12 +279,6 @@ def _decoded(root: Path, path: Path, data: bytes) -> ShardMap:
             raise FormatTooNew(
                 f"{path} has version {content['version']}, this version of simindex reads "
                 f"{VERSION}", remedy="install a newer simindex", path=str(path),
-                found=content["version"], expected=VERSION,
-            )
-        if content["version"] < VERSION:
-            raise FormatTooOld(
-                f"{path} has version {content['version']}, this version of simindex reads "
-                f"{VERSION}", remedy="build the collection again", path=str(path),
                 found=content["version"], expected=VERSION,
             )
         if content.pop("checksum") != _checksum(content):
