@@ -52,6 +52,9 @@ if sys.version_info >= (3, 13):
     LATE["__replace__"] = NOTHING
 """Attribute -> the options with which the library makes it."""
 
+SILENT = ("__repr__", "__eq__", "__hash__")
+"""Methods whose look-up loses an error."""
+
 
 class _Factory:
     """Stands for a default that is made anew for each object."""
@@ -77,6 +80,22 @@ class _Late:
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
 
 
+def _at_first_call(home: type, name: str, make: Callable[[], Any]) -> Callable[..., Any]:
+    """A method that is made when it is first called, and takes its place then.
+
+    Not a descriptor: where one raises, as at an interrupt, `==`, `repr` and `hash` go on as if the
+    class had no such method.
+    """
+
+    def method(self: object, *others: object) -> Any:
+        made = make()
+        setattr(home, name, made)
+        return made(self, *others)
+
+    method.__name__ = name
+    return method
+
+
 def _made(cls: type, *, frozen: bool, slots: bool, eq: bool, repr: bool) -> type:
     written = {
         name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")
@@ -100,7 +119,10 @@ def _made(cls: type, *, frozen: bool, slots: bool, eq: bool, repr: bool) -> type
         ).__dataclass_params__
 
     home = _without_defaults(cls, written, slots=slots)
-    given: dict[str, Any] = {name: _Late(home, name, partial(late, name)) for name in LATE}
+    given: dict[str, Any] = {
+        name: (_at_first_call if name in SILENT else _Late)(home, name, partial(late, name))
+        for name in LATE
+    }
     if not repr:
         del given["__repr__"]
     if not eq:

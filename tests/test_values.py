@@ -177,14 +177,33 @@ def test_any_method_may_be_the_first(shape: Callable[[Decorator], Any], first: s
 
 def test_a_method_is_compiled_once_and_only_when_it_is_used() -> None:
     made = frozen(values.dataclass)
-    late = {name for name, value in vars(made).items() if isinstance(value, values._Late)}
+    late = {
+        name for name, value in vars(made).items()
+        if isinstance(value, values._Late) or getattr(value, "__module__", "") == values.__name__
+    }
     assert {"__init__", "__repr__", "__eq__", "__hash__", "__dataclass_fields__"} <= late
     one = made(1)
     initializer = vars(made)["__init__"]
     assert inspect.isfunction(initializer)
     assert made(2) == made(2) != one
     assert vars(made)["__init__"] is initializer
-    assert isinstance(vars(made)["__repr__"], values._Late)
+    assert vars(made)["__repr__"].__module__ == values.__name__
+
+
+def test_an_interrupt_while_a_method_is_made_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`==`, `repr` and `hash` would go on as if the class had no such method."""
+    calls: list[Callable[[Any], Any]] = [repr, hash, lambda one: one == type(one)(1)]
+    for call in calls:
+        one = frozen(values.dataclass)(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(values.dataclasses, "dataclass", interrupting)
+            with pytest.raises(KeyboardInterrupt):
+                call(one)
+        call(one)
+
+
+def interrupting(**options: Any) -> Any:
+    raise KeyboardInterrupt
 
 
 @values.dataclass(frozen=True, slots=True)

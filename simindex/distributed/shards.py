@@ -214,7 +214,7 @@ class Shards:
                 return
             except GONE as error:
                 if given:
-                    self._require_newest(now, "give all pairs", error)
+                    self._require_newest(now, "all pairs were given", error)
                 if not left or self.shard_map == now:
                     raise
 
@@ -373,7 +373,7 @@ class Shards:
         try:
             return call(now)
         except GONE as error:
-            self._require_newest(now, "change them", error)
+            self._require_newest(now, "a change was made", error)
             raise
 
     def _require_newest(self, now: ShardMap, what: str, error: Exception) -> None:
@@ -381,7 +381,7 @@ class Shards:
         found = self.shard_map
         if found != now:
             raise IndexLocked(
-                f"shards of {self.root} were replaced and removed before a call could {what}: its "
+                f"shards of {self.root} were replaced and removed before {what}: its "
                 f"map has generation {now.generation}, and the newest one {found.generation}",
                 remedy="repeat the call, and give `sweep` more seconds than it takes",
                 path=str(self.root), found=found.generation, expected=now.generation,

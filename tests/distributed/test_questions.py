@@ -86,7 +86,7 @@ def test_pairs_that_were_given_are_not_followed_by_those_of_another_map(tmp_path
     split_largest(Shards(tmp_path / "s"))
     next(parts)  # its shards are there
     Shards(tmp_path / "s").sweep(older_than_s=0)
-    with pytest.raises(IndexLocked, match="before a call could give all pairs") as raised:
+    with pytest.raises(IndexLocked, match="before all pairs were given") as raised:
         list(parts)
     assert (raised.value.data["expected"], raised.value.data["found"]) == (1, 2)
     assert "repeat the call" in str(raised.value.remedy)

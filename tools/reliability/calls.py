@@ -416,6 +416,9 @@ def _questions() -> Iterator[Call]:
     yield Call("advice", mode="r")
     yield Call("explain_pair", {"ids": [1, 1], "h": 3}, mode="r")
     yield Call("explain_pair", {"keys": ["key1", "key1"]}, on="keyed", mode="r")
+    for measure in ("cosine", "jaccard"):
+        yield Call("explain_pair", {"ids": [1, 1], "similarity": RESEMBLANCE, "measure": measure},
+                   mode="r")
     yield Call("explain_pair", {"a": "one two", "b": "one three"}, on="empty", mode="r")
     yield Call("rows", mode="r", answer=listed)
     yield Call("rows", {"chunk_rows": 3}, on="keyed", mode="r", answer=listed)
@@ -698,6 +701,9 @@ def _functions() -> Iterator[Call]:
                              "progress": progress}, mode="")
     yield Call("explain_pair", {"a": "one two", "b": b"one three", "recipe": None, "h": 3,
                                 "names": ("a", 7)}, mode="")
+    for measure in ("cosine", "jaccard"):
+        yield Call("explain_pair", {"a": "one two", "b": "one three", "similarity": RESEMBLANCE,
+                                    "measure": measure}, mode="")
     for collapse in (False, True):
         yield Call("find_all", {"fingerprints": MEMORY, "collapse_equal": collapse}, mode="",
                    answer=any_answer if collapse else pairs)
