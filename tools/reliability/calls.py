@@ -703,6 +703,7 @@ def _functions() -> Iterator[Call]:
                                 "names": ("a", 7)}, mode="")
     for measure in ("cosine", "jaccard"):
         yield Call("explain_pair", {"a": "one two", "b": "one three", "similarity": RESEMBLANCE,
+                                    "recipe": simindex.Recipe(weighting="binary"),
                                     "measure": measure}, mode="")
     for collapse in (False, True):
         yield Call("find_all", {"fingerprints": MEMORY, "collapse_equal": collapse}, mode="",
