@@ -35,15 +35,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settling.IDLE_S = inf
 
 # No deadline: the machine is shared, and a slow example is not a wrong one. Derandomized, so that
-# a run is repeatable; HYPOTHESIS_PROFILE=search draws new examples.
+# a run is repeatable; HYPOTHESIS_PROFILE=search draws new examples, and more of them.
 settings.register_profile(
     "repeatable",
+    max_examples=60,
     deadline=None,
     derandomize=True,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-settings.register_profile("search", parent=settings.get_profile("repeatable"), derandomize=False)
+settings.register_profile(
+    "search", parent=settings.get_profile("repeatable"), derandomize=False, max_examples=100
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 Tree = dict[str, tuple[int, str]]

@@ -148,8 +148,7 @@ def test_first_finds_a_match_for_each_query_that_all_finds_one_for(stored: Case)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize(("flipped", "threads"), [(False, 3), (True, 1)])
 def test_first_takes_no_more_room_than_one_match_a_query(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, flipped: bool
 ) -> None:

@@ -15,7 +15,7 @@ from simindex.query.arrangement import joined
 @pytest.fixture(autouse=True)
 def parts_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most queries of the contract that match much have room for it only in windows."""
-    monkeypatch.setattr(call, "PART_MATCHES", 100)
+    monkeypatch.setattr(call, "PART_MATCHES", 300)
     monkeypatch.setattr(call, "FIRST_QUERIES", 3)
     monkeypatch.setattr(windows, "LEAST_ROWS", 100)
     monkeypatch.setattr(windows, "MOST_ROWS", 500)

@@ -100,10 +100,10 @@ def assert_nearest(case: Case, found: simindex.TopMatches, queries: oracle.U64, 
     assert (keys is None) is not case.index.options.keyed
 
 
-@pytest.mark.parametrize(
-    "threads", [1, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 3))]
-)
-@pytest.mark.parametrize("k", [1, 10, 100])
+@pytest.mark.parametrize(("k", "threads"), [
+    (1, 1), (10, 1), (100, 1),
+    *(pytest.param(*some, marks=pytest.mark.slow) for some in [(1, 2), (10, 3), (100, 2)]),
+])
 def test_scan_finds_the_nearest_documents(case: Case, k: int, threads: int) -> None:
     found = case.index.top(case.batch(), k=k, method="scan", threads=threads)
     assert_nearest(case, found, case.queries, k)

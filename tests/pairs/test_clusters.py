@@ -141,7 +141,7 @@ def test_clusters_in_memory_are_those_of_brute_force(
 
 @pytest.mark.parametrize("mode", ["components", "star"])
 @pytest.mark.parametrize("repeated", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.slow
 def test_clusters_of_an_index_are_those_of_its_documents(
     tmp_path: Path, mode: str, repeated: bool, seed: int, monkeypatch: pytest.MonkeyPatch

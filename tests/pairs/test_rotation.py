@@ -123,7 +123,7 @@ def test_more_rotations_and_wider_windows_find_no_less(rows: oracle.U64) -> None
 @pytest.mark.parametrize("words", [1, 2])
 @pytest.mark.slow
 def test_recall_of_a_sample_covers_the_true_one(words: int) -> None:
-    """Counting the pairs of a row as if they were independent covers it 15 times of 60."""
+    """Counting the pairs of a row as if they were independent covers it one time of four."""
     rng = np.random.default_rng(words)
     rows = oracle.skewed(rng, 4000, words, templates=400, flips=4)
     whole = simindex.rotation_pairs(rows, h=3, rotations=6, window=20)
@@ -131,7 +131,7 @@ def test_recall_of_a_sample_covers_the_true_one(words: int) -> None:
     assert true is not None
     assert 0.05 < true < 0.95
     covered = 0
-    for seed in range(60):
+    for seed in range(32):
         stats = simindex.rotation_pairs(
             rows, h=3, rotations=6, window=20, comparisons=3_000_000, seed=seed
         ).stats
@@ -139,7 +139,7 @@ def test_recall_of_a_sample_covers_the_true_one(words: int) -> None:
         assert not stats.exact
         assert "estimated recall" in stats.guarantee
         covered += stats.recall_low <= true <= stats.recall_high
-    assert covered >= 54
+    assert covered >= 28
 
 
 @pytest.mark.slow

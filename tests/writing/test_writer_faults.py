@@ -131,8 +131,8 @@ def steps(template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]
 def test_process_that_ends_at_any_step_loses_no_commit(
     template: Path, steps: list[str], tmp_path: Path, after: bool
 ) -> None:
-    """A third of the steps that `met` gives, which are half of those that are not mere puts."""
-    for stop, name in islice(met(steps, after=after, puts=7), int(after), None, 3):
+    """A quarter of the steps that `met` gives, which are half of those that are not mere puts."""
+    for stop, name in islice(met(steps, after=after, puts=7), int(after), None, 4):
         path = fresh(template, tmp_path / "index")
         readable, writable = os.pipe()
         pid = os.fork()

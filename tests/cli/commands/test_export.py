@@ -57,7 +57,7 @@ def exported(path: Path, form: str) -> bytes:
     return done.stdout_bytes
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(indexes(), st.sampled_from(["jsonl", "csv"]), st.booleans(), st.integers(1, 9))
 @pytest.mark.slow
 def test_an_exported_index_is_built_again_exactly(

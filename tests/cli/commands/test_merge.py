@@ -50,7 +50,7 @@ def stored(rows: Rows) -> Rows:
     return sorted([row for row in rows if row[0] != rows[-1][0]] + rows[-1:]) if rows else []
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3), st.sampled_from(["replace", "skip", "error"]))
 @pytest.mark.slow
 def test_a_document_comes_whole_from_one_index(indexes: list[Rows], choice: str) -> None:

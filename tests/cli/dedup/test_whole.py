@@ -105,7 +105,7 @@ def test_what_is_kept_is_that_of_brute_force_whatever_the_buffer(
         assert (summary["documents"], summary["dropped"]) == (len(lines), len(lost))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     DOCUMENTS, DOCUMENTS, st.sampled_from(["longest", "newest", "highest:n"]),
     st.sampled_from([0, 6, 20]), st.integers(1, 9),
