@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 calibrated_option: Option = click.option(
     "--calibrated", is_flag=True,
-    help="Use the threshold that `simindex calibrate` recommended for INDEX, in place of "
-    "--distance.",
+    help="Use the threshold that `simindex calibrate` recommended and stored in INDEX, in place "
+    "of --distance.",
 )
 
 

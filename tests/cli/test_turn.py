@@ -133,9 +133,9 @@ def test_an_interrupt_ends_the_wait(spawn: Spawn, tmp_path: Path, index: str) ->
     [
         ("build new.sim more.jsonl --wait 5", "--wait goes with --append or --overwrite"),
         ("dedup more.jsonl --wait 5", "--wait goes with --index"),
-        ("compact i.sim --wait -1", "-1.0 is not in the range x>=0"),
-        ("compact i.sim --wait soon", "'soon' is not a valid float"),
-        ("compact i.sim --wait nan", "--wait nan is not valid: give a number of seconds"),
+        ("compact i.sim --wait -1", "'-1' is not a number of seconds of 0 or more: give one like 60, or inf"),
+        ("compact i.sim --wait soon", "'soon' is not a number of seconds of 0 or more: give one like 60, or inf"),
+        ("compact i.sim --wait nan", "'nan' is not a number of seconds of 0 or more: give one like 60, or inf"),
     ],
 )
 def test_a_wrong_wait_is_refused(run: Run, index: str, call: str, said: str) -> None:

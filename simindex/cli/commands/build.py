@@ -61,14 +61,14 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 
 batch_rows_option: Option = click.option(
     "--batch-rows", type=Count(),
-    help="How many documents to collect in memory before a file of the index is written. "
-    "Default: 1,048,576.",
+    help="How many documents to collect in memory before a file of the index is written. More "
+    "take more memory, and make fewer files. Default: 1,048,576.",
 )
 
 recipe_of_option: Option = click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
-    help="Use the recipe of another index, with its word weights and radius, so that `query INDEX "
-    "--index OTHER` can compare both.",
+    help="Use the recipe of another index, with its word weights (idf) and its radius. `simindex "
+    "query --index` can then compare both indexes.",
 )
 
 
@@ -77,28 +77,31 @@ recipe_of_option: Option = click.option(
 @inputs_argument
 @click.option(
     "--append", is_flag=True,
-    help="Add to the index, with its own recipe. Create it if there is none.",
+    help="Add to INDEX, with the recipe that it stores. Create it if it does not exist.",
 )
 @click.option(
     "--on-existing", type=click.Choice(CHOICES),
-    help="With --append, what to do with a document whose key the index has: replace the stored "
-    "one (default), skip the new one, or end with an error.",
+    help="With --append, what to do with a document whose key INDEX has already: replace the "
+    "stored one, skip the new one, or end with an error. Default: replace.",
 )
 @click.option(
     "--prune", is_flag=True,
-    help="With --append and folders as INPUTs, delete the documents of INDEX that these folders no "
-    "longer have.",
+    help="With --append, and folders as INPUTs: also delete the documents of INDEX whose files "
+    "these folders no longer have.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing index.")
+@click.option(
+    "--overwrite", is_flag=True,
+    help="Replace an existing INDEX once the new one is complete.",
+)
 @click.option(
     "--commit-every", type=Count(1), default=0, metavar="N",
-    help="Commit after every N documents, so that an interrupted run keeps them. Default: one "
-    "commit for the whole run, all or nothing.",
+    help="Commit after every N documents, so that an interrupted run keeps those. Default: commit "
+    "once at the end, so that an interrupted run changes nothing.",
 )
 @batch_rows_option
 @times_option
 @structures_option
-@distance("the recipe", "The radius that INDEX stores")
+@distance("that of the recipe, 7 of 64 bits for the usual ones", "The radius that INDEX stores")
 @key_secret_option
 @recipe_of_option
 @recipe_options
@@ -115,9 +118,9 @@ def build(
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
-    An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
-    for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy, .hex, or the output
-    of `simindex export` or `simindex fingerprint`.
+    An INPUT is a text file, a .jsonl, .csv or .tsv file (also compressed), a folder of such files,
+    or - for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy or .hex files,
+    or the output of `simindex export` or `simindex fingerprint`.
     """
     from simindex.cli.building import NothingRead, Run, left_at
     from simindex.cli.contents import Rows, Texts, require_no_recipe

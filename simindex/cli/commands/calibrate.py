@@ -38,8 +38,8 @@ NEAR = 3
 @index_argument
 @inputs_argument
 @click.option(
-    "--similarity", type=Share(), default=SIMILARITY, show_default=True,
-    help="The least exact cosine of two near-duplicates.",
+    "--similarity", type=Share(), default=SIMILARITY, show_default=True, metavar="COSINE",
+    help="The least exact cosine of two near-duplicates, from 0.7 to 1.",
 )
 @click.option(
     "--recall", type=Share(), default=RECALL, show_default=True,
@@ -51,11 +51,11 @@ NEAR = 3
 )
 @click.option(
     "--sample", type=Count(2), default=SAMPLE, show_default=True, metavar="N",
-    help="Number of documents to draw. Each is compared with each.",
+    help="Number of documents to draw, up to 100,000. Each one is compared with all others.",
 )
 @click.option(
     "--seed", type=Count(most=(1 << 32) - 1), default=0, show_default=True,
-    help="Number that the sample and the edits are drawn by.",
+    help="Another number draws another sample and other edits.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the recommendation, and do not store it.")
 @click.option(
@@ -72,13 +72,13 @@ def calibrate(
     sample: int, seed: int, dry_run: bool, output: str | None, turn: Turn, threads: int | None,
     verbose: bool, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Recommend a threshold for INDEX, measured on a sample of your own documents.
+    """Recommend a threshold for INDEX from a sample of documents.
 
     Draws a sample of the INPUTs, which should be documents like those of INDEX. Without an INPUT it
-    reads the files that keys of INDEX name. Compares the pairs in the sample by the exact cosine of
-    their features, makes edited copies, and measures which of them each radius misses, with and
-    without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
-    `query --calibrated` and `dedup --calibrated` use it.
+    reads the files that the keys of INDEX name. Computes the exact cosine of each pair in the
+    sample, and makes edited copies of the documents. Measures which pairs and copies each radius
+    misses, with and without a sketch. Stores the recommendation in INDEX: `simindex stats` shows
+    it, and --calibrated of `query`, `pairs`, `clusters` and `dedup` uses it.
     """
     require_inputs(inputs, "check the name")
     intake = reading.intake()

@@ -32,12 +32,18 @@ LINE_END_BYTES = 5
 
 @program.command()
 @index_argument
-@click.option("--id", "ids", multiple=True, type=Id(), help="Delete the document with this id.")
-@click.option("--key", "keys", multiple=True, help="Delete the document with this key.")
+@click.option(
+    "--id", "ids", multiple=True, type=Id(),
+    help="Delete the document with this id. May be repeated.",
+)
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY",
+    help="Delete the document with this key. May be repeated.",
+)
 @click.option(
     "--keys-from", type=NamedPath(), metavar="FILE",
-    help="Delete the keys in this file, one a line (ids, if the index has no keys). - is standard "
-    "input.",
+    help="Delete the documents whose keys are in FILE, one on each line; in an index without keys, "
+    "their ids. - is standard input.",
 )
 @wait_option
 @output_options

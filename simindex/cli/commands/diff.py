@@ -39,25 +39,31 @@ NO_TEXTS = "texts cannot be compared by it", "name an index with a recipe, or le
 
 @program.command()
 @click.argument("names", metavar="A B", nargs=2, type=click.Path())
-@click.option("--text", "are_texts", is_flag=True, help="A and B are texts, not names of files.")
+@click.option(
+    "--text", "are_texts", is_flag=True,
+    help="A and B are texts. Default: they are names of files.",
+)
 @click.option(
     "--index", "index_path", type=NamedPath(), metavar="INDEX",
     help="A and B are keys or ids of documents of INDEX.",
 )
 @click.option(
     "--input", "inputs", multiple=True, type=NamedPath(), metavar="INPUT",
-    help="With --index: a file or folder in which the texts of A and B are looked for. May be "
-    "repeated. Default: the files that keys of INDEX name.",
+    help="With --index: a file or folder in which to look for the texts of A and B. May be "
+    "repeated. Default: the files that the keys of INDEX name.",
 )
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
     help="Compare files or texts by the recipe of an index, with the word weights (idf) that it "
     "learned.",
 )
-@distance("the recipe")
+@distance("that of the recipe, or of INDEX")
 @similarity_option
 @measure_option
-@click.option("-v", "--verbose", is_flag=True, help="Print all features, bits and words.")
+@click.option(
+    "-v", "--verbose", is_flag=True,
+    help="Print all features, bits and words, not only the first ones.",
+)
 @click.option(
     "--output", type=click.Choice(["jsonl"]),
     help="Format of the result. jsonl is what --json prints: one object with everything.",

@@ -41,13 +41,14 @@ from simindex.errors import InvalidOption
 @measure_option
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find, as in `query`. 1 is exact.",
+    help="Share of the near-duplicates to find, as in `query`. 1 finds all.",
 )
 @click.option(
-    "--method", default="auto", show_default=True, help="How to search, as in `query`.",
+    "--method", default="auto", show_default=True, metavar="NAME",
+    help="How to search, as in `query`.",
     shell_complete=suggested(lambda: METHODS),
 )
-@top_options
+@top_options("Explain a search for the K nearest documents, at any distance.")
 @memory_option
 @verbose_option
 @output_options
@@ -56,7 +57,7 @@ def explain(
     similarity: float | None, measure: str, recall: float, method: str, memory: int | None,
     nearest: dict[str, Any] | None, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Print how INDEX answers one query.
+    """Print how INDEX answers one query, and how long that takes.
 
     Prints how many documents are compared with the query and how long that takes, predicted and
     measured. --verbose adds a line for each file of the index: method, header bits, flips, probes,

@@ -18,7 +18,7 @@ from simindex.cli.wording import with_files
 @index_argument
 @click.option(
     "--apply", is_flag=True,
-    help="Do the repair. Without it, only print what would be done.",
+    help="Do the repair. Default: only print what it would do.",
 )
 @output_options
 def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:

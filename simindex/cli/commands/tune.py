@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @distance_option
 @click.option(
     "--audit", "audits", is_flag=True,
-    help="Also measure the recall of queries: look up some rows of INDEX both exactly and with "
+    help="Also measure the recall of queries: look up some rows of INDEX twice, exactly and with "
     "--recall, and compare the answers.",
 )
 @click.option(
@@ -47,11 +47,11 @@ def tune(
     index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
     turn: Turn, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Measure this machine for the queries of INDEX.
+    """Measure this machine to plan the queries of INDEX better.
 
-    Stores how long the steps of a search take, so that queries are planned well. Takes about ten
-    seconds, and twice as long on a busy machine, which it reports. With --audit it also measures
-    and stores, for `stats`, which share of the near-duplicates queries find.
+    Measures how long the steps of a search take here, and stores that in INDEX. Takes about ten
+    seconds, or twice as long on a busy machine, and then says that it was busy. --audit also
+    measures which share of the near-duplicates the queries find. `simindex stats` shows it.
     """
     from simindex.planning.question import check_options
     from simindex.query.audit import check_sample
