@@ -50,7 +50,7 @@ class FleetOptions:
             return None
         if memory == 0:
             raise click.UsageError(
-                "--memory 0 is no memory of a machine: give a size like 64G, or leave it out"
+                "--memory 0 leaves the machines no memory: give a size like 64G, or leave it out"
             )
         known: dict[str, Any] = {
             "cores": self.cores, "disk_bytes_s": self.disk, "network_bytes_s": self.network,

@@ -113,7 +113,8 @@ recipe_options: Option = collected(
     click.option(
         "--sketch-bits", type=Count(example="512"),
         help="Width of a sketch, which is stored with each fingerprint and makes --similarity more "
-        "precise: a multiple of 64, such as 512 or 1024. Default: no sketch.",
+        "precise: a multiple of 64, such as 512 or 1024. Default: no "
+        "sketch; 512 for a new index of `dedup --similarity`.",
     ),
     click.option(
         "--unit", type=click.Choice(["word", "char"]),

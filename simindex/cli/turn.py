@@ -34,7 +34,7 @@ class Turn:
             if silent_s == self.seconds:
                 raise
             if not self.quiet:
-                say(f"waiting for its turn: {error.what}")
+                say(f"waiting for another process: {error.what}")
         return open_index(path, "w", wait_s=self.seconds - silent_s)
 
 

@@ -110,14 +110,14 @@ class Similar:
             told = f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
             return f"{told}, by the sizes of both sets" if self.measure == "jaccard" else told
         lower = [round(self.similarity - further, 4) for further in FURTHER]
-        strangers = " and ".join(
+        strangers = ", ".join(
             f"{share_within(self.h, cosine, self.bits):.2f} of those at {cosine:g}"
             for cosine in lower
         )
         unrelated = share_within(self.h, 0.0, self.bits)
         return (
-            f"{told}; {strangers}, and {unrelated:.0e} of unrelated ones, which all stay, as there "
-            "is no sketch"
+            f"{told}; without a sketch, {strangers} and {unrelated:.0e} of unrelated ones are "
+            "kept, too"
         )
 
 

@@ -36,7 +36,7 @@ MISTAKES = [
     ("build new.sim", 2, "nothing to build from: give an INPUT after INDEX"),
     ("build new.sim docs --apend", 2, "Did you mean"),
     ("build pages.sim docs --append --overwrite", 2, "exclude each other"),
-    ("build new.sim docs --on-existing skip", 2, "--on-existing goes with --append"),
+    ("build new.sim docs --on-existing skip", 2, "--on-existing needs --append"),
     ("build pages.sim docs --append --on-existing maybe", 2, "'replace', 'skip', 'error'"),
     ("pairs pages.sim docs", 2, "unexpected extra argument (docs)"),
     ("stats", 2, "Missing argument 'INDEX'"),

@@ -131,11 +131,11 @@ def test_an_interrupt_ends_the_wait(spawn: Spawn, tmp_path: Path, index: str) ->
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("build new.sim more.jsonl --wait 5", "--wait goes with --append or --overwrite"),
-        ("dedup more.jsonl --wait 5", "--wait goes with --index"),
-        ("compact i.sim --wait -1", "'-1' is not a number of seconds of 0 or more: give one like 60, or inf"),
-        ("compact i.sim --wait soon", "'soon' is not a number of seconds of 0 or more: give one like 60, or inf"),
-        ("compact i.sim --wait nan", "'nan' is not a number of seconds of 0 or more: give one like 60, or inf"),
+        ("build new.sim more.jsonl --wait 5", "--wait needs --append or --overwrite"),
+        ("dedup more.jsonl --wait 5", "--wait needs --index"),
+        ("compact i.sim --wait -1", "'-1' is not a number of seconds of 0 or more"),
+        ("compact i.sim --wait soon", "'soon' is not a number of seconds of 0 or more"),
+        ("compact i.sim --wait nan", "'nan' is not a number of seconds of 0 or more"),
     ],
 )
 def test_a_wrong_wait_is_refused(run: Run, index: str, call: str, said: str) -> None:

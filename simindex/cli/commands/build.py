@@ -137,11 +137,11 @@ def build(
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
-        raise click.UsageError("--on-existing goes with --append")
+        raise click.UsageError("--on-existing needs --append")
     if turn.seconds and not (append or overwrite):
-        raise click.UsageError("--wait goes with --append or --overwrite")
+        raise click.UsageError("--wait needs --append or --overwrite")
     if prune and not append:
-        raise click.UsageError("--prune goes with --append")
+        raise click.UsageError("--prune needs --append")
     require_one_recipe(recipe_of, recipe_given, learning)
     if h is not None:
         recipe_given = {**recipe_given, "h": h}
@@ -187,7 +187,7 @@ def build(
             with open_index(path, "r") as index:
                 require_agreement(index, path, {"bits": bits}, {})
         if prune:
-            raise click.UsageError("--prune goes with texts, and the inputs hold fingerprints")
+            raise click.UsageError("--prune needs texts, and the inputs hold fingerprints")
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
     elif append and not first:
         with open_index(path, "r") as index:
@@ -254,7 +254,7 @@ def require_one_recipe(
     """Refuses --recipe together with options that would make another one."""
     if recipe_of is not None and (recipe_given or learning.asked):
         raise click.UsageError(
-            "--recipe uses the recipe of another index: drop the other options of the recipe"
+            "--recipe uses the recipe of another index: leave out the other options of a recipe"
         )
 
 

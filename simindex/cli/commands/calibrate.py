@@ -118,8 +118,8 @@ def _why_nothing(found: CalibrationReport) -> str:
         return f"nothing is recommended: of {documents} no two that differ have {similar}"
     has = "pair that differs has" if pairs == 1 else "pairs that differ have"
     return (
-        f"nothing is recommended: of {documents} only {pairs} {has} {similar}, and it takes "
-        f"{LEAST_PAIRS}: give more documents, or a larger --sample"
+        f"nothing is recommended: of {documents} only {pairs} {has} {similar}, and "
+        f"{LEAST_PAIRS} are needed: give more documents, or a larger --sample"
     )
 
 
@@ -158,7 +158,7 @@ def lines_of(found: CalibrationReport, *, verbose: bool = False) -> Iterator[str
         yield f"{name:<12} {sketch}{advised(advice)}"
     own = found.pairs[0].features if found.pairs else ""
     yield ""
-    yield f"pairs that stand in the sample, near-duplicates from cosine {found.similarity:g} on"
+    yield f"pairs in the sample; near-duplicates have a cosine of {found.similarity:g} or more"
     yield f"{'features':<34} {'sketch':>6} {'h':>3} {'missed':>24} {'strangers':>24}     F1"
     for row in found.pairs:
         near = found.own is not None and abs(row.h - found.own.h) <= NEAR
@@ -170,7 +170,7 @@ def lines_of(found: CalibrationReport, *, verbose: bool = False) -> Iterator[str
             )
     yield ""
     if found.own is not None:
-        yield f"found at {threshold_of(found.own)}"
+        yield f"found by the threshold: {threshold_of(found.own)}"
     yield f"{'cosine':<16} {'found':>24} {'pairs':>8}"
     for one in found.by_similarity:
         if verbose or one.features == own:

@@ -152,9 +152,9 @@ def clusters(
     if verify_text:
         require_verifiable(similarity, mode, inputs, calibrated=calibrated)
     elif temp_dir is not None:
-        raise click.UsageError("--temp-dir goes with --verify-text")
+        raise click.UsageError("--temp-dir needs --verify-text")
     if certified is not None and mode != "star":
-        raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
+        raise click.UsageError(f"--certificates needs --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
     require_one(h, similarity)
     require_inputs(inputs)
@@ -264,10 +264,10 @@ def _checked_keep(
             (inputs, "an INPUT"),
         ):
             if given:
-                raise click.UsageError(f"{name} goes with --keep")
+                raise click.UsageError(f"{name} needs --keep")
         return None
     if date_field is not None and keep.policy != "newest":
-        raise click.UsageError("--date-field goes with --keep newest")
+        raise click.UsageError("--date-field needs --keep newest")
     if inputs and keep.policy == REPRESENTATIVE:  # with --verify-text they are not given here
         raise click.UsageError("--keep representative needs no INPUT: leave it out")
     return keep if date_field is None else replace(keep, field=date_field)

@@ -147,8 +147,8 @@ def dedup(
 
     With --index it prints each buffer, and then commits it to INDEX. After a kill or Ctrl-C, the
     documents that were printed since the last commit are not in INDEX, and a second run prints them
-    again. It does not print documents that INDEX has under the same key with the same fingerprint,
-    except with --mark.
+    again. A second run does not print documents that INDEX has under the same key with the same
+    fingerprint. With --mark it prints them, unmarked.
     """
     from simindex.cli.batches import process_bytes
     from simindex.cli.dedup.listing import audit_typed
@@ -168,7 +168,7 @@ def dedup(
     audited = audit_format(audit, adding=adding)
     if date_field is not None:
         if keep.policy != "newest":
-            raise click.UsageError("--date-field goes with --keep newest")
+            raise click.UsageError("--date-field needs --keep newest")
         keep = replace(keep, field=date_field)
     if buffer_documents is None:
         buffer_documents = FIRST_BUFFER if keep.policy == "first" else BUFFER
@@ -176,7 +176,7 @@ def dedup(
     whole = keep.is_by_rank and streamed is None
     for given, option in ((turn.seconds, "--wait"), (times, "--times")):
         if given and index_path is None:
-            raise click.UsageError(f"{option} goes with --index")
+            raise click.UsageError(f"{option} needs --index")
     if index_path is not None and temp_dir is not None and not (whole or verify_text):
         raise click.UsageError("nothing is temporary here: leave out --temp-dir")
     if keep.is_by_rank and not (whole or quiet):
@@ -205,7 +205,7 @@ def dedup(
         rows_before = len(place.index)
         near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated,
                          weighted=not verify_text)
-        h = near.h
+        h, similarity_given = near.h, similarity
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity
         verifying = None
@@ -222,7 +222,10 @@ def dedup(
                 )
             )
             output = opened.enter_context(whole_writes())
-            short = ShortTexts(place.prepared.recipe, h)
+            short = ShortTexts(
+                place.prepared.recipe, h, fixed=place.lasting and place.made is None,
+                compares=True, advice=_advice(similarity_given, calibrated=calibrated),
+            )
             run = Run(place, near, keep, mark, output, listing, short, verifying)
             if whole:
                 kept = place.index
@@ -278,11 +281,14 @@ def dedup(
             say("the inputs hold no document")
         other = "another one" if keep.policy == "none" else "a kept one"
         of = count(run.documents, "document")
-        reach = f"within {h}" if similarity is None else f"at similarity {similarity:g} or more"
+        reach = (
+            f"within {h} bits of" if similarity is None
+            else f"of similarity {similarity:g} or more to"
+        )
         said = (
-            f"marked {run.dropped:,} of {of} as {reach} of {other}"
+            f"marked {run.dropped:,} of {of} as {reach} {other}"
             if mark
-            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} {reach} of {other}"
+            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} {reach} {other}"
             + (f", and {run.known:,} that {index_path} has under the same id" * bool(run.known))
         )
         held = (
@@ -301,7 +307,7 @@ def _require_nearness(
 
     there = index_path is not None and Path(index_path).exists()
     if calibrated and index_path is None:
-        raise click.UsageError("--calibrated goes with --index")
+        raise click.UsageError("--calibrated needs --index")
     if calibrated and not there:
         raise no_advice(str(index_path))
     require_measure(measure, similarity, None)
@@ -314,9 +320,16 @@ def _require_nearness(
         )
 
 
+def _advice(similarity: float | None, *, calibrated: bool) -> str | None:
+    """What finds more edits of short texts, where -d cannot be given."""
+    if calibrated:
+        return ""
+    return None if similarity is None else "A smaller --similarity finds more of these edits"
+
+
 def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) -> None:
     if similarity is None and not calibrated:
-        raise click.UsageError("--verify-text goes with --similarity")
+        raise click.UsageError("--verify-text needs --similarity")
     if keep.policy == "none":
         raise click.UsageError(
             "--verify-text compares documents with a kept one, and --keep none keeps none of a "

@@ -75,7 +75,7 @@ def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet
         place = Path(folder) / "demo.sim" if keep is None else Path(keep)
         if exists(place):
             raise IndexExists(
-                f"{place} is an index already, and was kept",
+                f"{place} is an index already; not overwritten",
                 remedy="name another place with --keep", path=str(place),
             )
         library = _Library.read(root, quiet)

@@ -78,10 +78,10 @@ def diff(
 ) -> None:
     """Print why documents A and B match or not.
 
-    Prints their distance, estimated similarity and exact cosine, the features that weigh most in
-    the difference, the bits that flipped with how near each was to its other sign, and the words
-    that differ. A and B are files; with --text they are texts, and with --index documents of an
-    index. By its name alone a document has no features or words.
+    Prints their distance, estimated similarity and exact cosine. Then prints the features that
+    weigh most in the difference, the bits that differ and how near their sums are to 0, and the
+    words that differ. A and B are files; with --text they are texts, and with --index documents of
+    an index. With --index, features and words are printed only if the texts are found.
     """
     require_one(h, similarity)
     asked = {"h": h, "similarity": similarity, "measure": measure}
@@ -89,7 +89,9 @@ def diff(
         if inputs:
             raise click.UsageError("--input is for documents of --index INDEX")
         if recipe_of is not None and recipe_given:
-            raise click.UsageError("--recipe uses the index's own recipe; drop the others")
+            raise click.UsageError(
+                "--recipe uses the recipe of an index: leave out the other options of a recipe"
+            )
         found = _of_texts(names, are_texts, recipe_of, recipe_given, asked, reading)
     elif are_texts or recipe_of is not None or recipe_given:
         raise click.UsageError(

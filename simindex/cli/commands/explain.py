@@ -90,12 +90,12 @@ def explain(
         click.echo("\t".join(line))
     if not quiet:
         if isinstance(found, simindex.Explanation) and found.flips_from is not None:
-            say(f"the number of flips is judged by {found.flips_from}")
-        whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
+            say(f"the number of flips is chosen by {found.flips_from}")
+        whose = "this machine" if found.measured else "another machine: run `simindex tune`"
         if told := _compacted(found):
             say(f"segments: {told}")
-        within = f"within {found.h}; " if isinstance(found, simindex.Explanation) else ""
-        say(f"{within}{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
+        within = f"within {found.h} bits; " if isinstance(found, simindex.Explanation) else ""
+        say(f"{within}{found.guarantee}; predicted -> measured; constants of {whose}")
 
 
 def _for_users(found: simindex.Explanation | simindex.TopExplanation) -> Iterator[tuple[str, str]]:
@@ -103,10 +103,10 @@ def _for_users(found: simindex.Explanation | simindex.TopExplanation) -> Iterato
     compared = sum(one.rows_compared for one in found.segments)
     expected = sum(one.expected_rows for one in found.segments)
     if isinstance(found, simindex.Explanation):
-        yield "question", f"documents within {found.h} bits"
+        yield "query", f"documents within {found.h} bits"
         yield "matches", f"{sum(one.matches for one in found.segments):,.0f}"
     else:
-        yield "question", f"the {found.k:,} nearest documents"
+        yield "query", f"the {found.k:,} nearest documents"
     yield "answer", found.guarantee
     yield "compared", (
         f"{compared:,.0f} of {count(rows, 'row')}, {expected:,.0f} were predicted"

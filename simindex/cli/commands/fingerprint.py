@@ -92,7 +92,9 @@ def fingerprint(
     if not (inputs or texts):
         inputs = piped_input("nothing to fingerprint: give an INPUT or --text")
     if recipe_of is not None and (recipe_given or learning.asked):
-        raise click.UsageError("--recipe uses the index's own recipe; drop the others")
+        raise click.UsageError(
+            "--recipe uses the recipe of an index: leave out the other options of a recipe"
+        )
     require_inputs(inputs)
     reading = reading.of_this_run()
     silent = quiet or sys.stdout.isatty()

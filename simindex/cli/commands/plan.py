@@ -135,7 +135,9 @@ def _print_table(table: list[tuple[str, ...]], chosen: list[bool]) -> None:
 
 
 def _say_basis(h: int, bits: int, machine: Machine, verbose: bool, star: str) -> None:
-    whose = "measured here" if machine.measured else "of another machine: --measure this one"
+    whose = "of this machine" if machine.measured else (
+        "of another machine (--measure measures this one)"
+    )
     say(
         f"within {h} of {bits} bits; * {star}, by the times "
         f"{whose}{'' if verbose else '; --verbose shows the names for --structures'}"

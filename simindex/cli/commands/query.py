@@ -289,8 +289,8 @@ def query(
             waiting = index.stats().pending_rows
             if waiting:
                 say(
-                    f"{count(waiting, 'document')} were compared one by one: they are in no table "
-                    f"yet; `simindex compact {index_path} --full` makes tables of them"
+                    f"{count(waiting, 'document')} were compared one by one, because they are in "
+                    f"no table yet; `simindex compact {index_path} --full` makes tables of them"
                 )
         if not (exact or quiet):
             measured = index.stats().spot_checks

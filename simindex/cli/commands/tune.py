@@ -73,8 +73,8 @@ def tune(
         if audits:
             if not quiet:
                 say(
-                    f"looking up {count(sample, 'document')} at most within {h} bits, at recall "
-                    f"{recall:g} and exactly"
+                    f"looking up at most {count(sample, 'document')} within {h} bits, once at "
+                    f"recall {recall:g} and once exactly"
                 )
             audit = index.audit(h=h, recall=recall, sample=sample)
         with uninterrupted():
@@ -103,7 +103,7 @@ def tune(
     if not quiet:
         say(
             f"measured and stored in {duration(time.perf_counter() - started)}; the number of "
-            f"flips is judged by {learned.source}, within {h}"
+            f"flips is chosen by {learned.source}, within {h} bits"
         )
 
 

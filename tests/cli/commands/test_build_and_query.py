@@ -471,7 +471,7 @@ def test_every_command_uses_the_radius_of_the_index(run: Run, spread: str, objec
         assert answer["h"] == h
     for h, given in ((9, ()), (4, ("-d", 4))):
         told = run("dedup", "--index", spread, *given, input='{"text": "ab cd ef gh"}').stderr
-        assert f" within {h} of a kept one" in told
+        assert f" within {h} bits of a kept one" in told
     assert "near-duplicates are within 9 bits" in run("stats", spread).stdout
     (held,) = objects(run("stats", spread, "--json").stdout)
     assert (held["h"], held["recipe"]["h"]) == (9, 9)

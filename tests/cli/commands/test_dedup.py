@@ -337,7 +337,7 @@ def test_a_mark_is_spliced_into_the_line(run: Run) -> None:
         '{"key": "-:1", "distance": 0}}\r',
         "",
     ]
-    assert "marked 2 of 3 documents as within 7 of a kept one" in result.stderr
+    assert "marked 2 of 3 documents as within 7 bits of a kept one" in result.stderr
     run("dedup", "--mark", input=three, code=4)
 
 

@@ -134,9 +134,9 @@ def test_only_documents_with_a_near_duplicate_may_be_listed(run: Run, built: Pat
         (["--keep", "first"], "does not store the order of documents"),
         (["--keep", "none"], "none is a policy of `simindex dedup`"),
         (["--keep", "last"], "is no policy: give first, longest"),
-        (["--list", "drop"], "--list goes with --keep"),
-        (["a.jsonl"], "an INPUT goes with --keep"),
-        (["--keep", "first", "--date-field", "n"], "--date-field goes with --keep newest"),
+        (["--list", "drop"], "--list needs --keep"),
+        (["a.jsonl"], "an INPUT needs --keep"),
+        (["--keep", "first", "--date-field", "n"], "--date-field needs --keep newest"),
         (["--keep", "representative", "a.jsonl"], "needs no INPUT"),
     ],
 )  # fmt: skip

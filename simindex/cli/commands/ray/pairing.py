@@ -182,9 +182,9 @@ def clusters(
     if keep is None:
         for value, name in ((listed, "--list"), (certified, "--certificates")):
             if value is not None:
-                raise click.UsageError(f"{name} goes with --keep")
+                raise click.UsageError(f"{name} needs --keep")
     if certified is not None and mode != "star":
-        raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
+        raise click.UsageError(f"--certificates needs --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
     started = time.perf_counter()
     given = _near(h, similarity, measure, recall)
@@ -227,7 +227,7 @@ def dedup(
     measure: str, recall: float, certified: str | None, memory_limit: int | None,
     threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
-    """Print which documents to drop, so that no near-duplicates remain.
+    """Print which documents to drop to leave no near-duplicates.
 
     Prints one line for each document to drop: its key (or id), the document that is kept instead,
     and their distance, separated by tabs. Of near-duplicates the one with the smallest id is kept.
