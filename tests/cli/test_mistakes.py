@@ -176,7 +176,7 @@ MISTAKES = [
     ("tune pages.sim --recall 0.9", 2, "give --audit, too"),
     # What is dropped, deleted and written
     ("dedup nothere.jsonl", 4, "nothere.jsonl: no such file or folder"),
-    ("dedup docs --keep shortest", 2, "'shortest' is no policy: give first, longest"),
+    ("dedup docs --keep shortest", 2, "'shortest' is not a policy: give first, longest"),
     ("dedup docs --keep highest:date", 4, "a text file has no field 'date' to rank it by",
      "give --keep first or longest"),
     ("dedup docs --audit nofolder/x.jsonl", 2, "name a file in a folder that is there"),

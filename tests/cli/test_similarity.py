@@ -136,7 +136,8 @@ def test_rows_of_other_sketches_are_bad_records(run: Run, sketched: Path) -> Non
     done = run("build", sketched, "plain.jsonl", "--append", code=4)
     assert "plain.jsonl:1: no sketch, and a sketch of 128 bits is needed" in done.stderr
     for sketch, wrong in (
-        ('"' + "0" * 32 + '", "size": "3 kB"', "field 'size' is '3 kB', no number of features"),
+        ('"' + "0" * 32 + '", "size": "3 kB"',
+         "field 'size' is '3 kB', which is not a number of features"),
         ('"' + "0" * 32 + '", "size": -1', "field 'size' is -1"),
         ('"ab"', "'ab' is not a sketch"), ("7", "field 'sketch' is a value of type int"),
         ('"' + "0" * 16 + '"', "a sketch of 64 bits, and a sketch of 128 bits is needed"),

@@ -68,7 +68,7 @@ def test_a_command_waits_for_the_writer(
         while "waiting" not in line:  # names of files may be told before
             assert line, process.poll()
             line = process.stderr.readline().decode()
-        assert "simindex: waiting for its turn: " in line
+        assert "simindex: waiting for another process: " in line
         assert f"{index} is locked by a writer: " in line and str(writer.process.pid) in line
         writer.end()
         assert process.wait(timeout=60) == 0, process.stderr.read()
@@ -116,7 +116,7 @@ def test_it_is_said_once_after_a_second(
     with Turn(60, quiet).open(tmp_path / "i.sim") as index:
         assert len(index) == 3
     thread.join()
-    assert capsys.readouterr().err.count("waiting for its turn") == (not quiet)
+    assert capsys.readouterr().err.count("waiting for another process") == (not quiet)
 
 
 def test_an_interrupt_ends_the_wait(spawn: Spawn, tmp_path: Path, index: str) -> None:

@@ -206,6 +206,6 @@ def _refuse_object(line: str, path: str, number: int) -> None:
         taking = next((_TAKEN[name] for name in _TAKEN if name in fields), "jq -r .FIELD")
         file = "" if path == "-" else f" {shlex.quote(path)}"
         raise InvalidInput(
-            f"{path}:{number}: is a JSON object and no key; nothing was deleted",
+            f"{path}:{number}: is a JSON object, not a key; nothing was deleted",
             remedy="list keys, one a line, as  " + taking + file + "  does", path=path, line=number,
         )

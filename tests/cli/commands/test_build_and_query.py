@@ -381,7 +381,7 @@ def test_ids_that_repeat_are_told_of(run: Run, objects: Any) -> None:
     given = [("a", 1), ("a", 2), ("b", 1), ("c", 3), ("c", 3), ("c", 3)]
     lines = "".join(json.dumps({"id": key, "text": text(words)}) + "\n" for key, words in given)
     told = run("build", "i.sim", "-", input=lines).stderr
-    assert "3 documents have the id of an earlier one, 1 of them another text" in told
+    assert "3 documents have the id of an earlier one, 1 of them with another text" in told
     assert "--id-field" in told
     (record,) = objects(run("build", "j.sim", "-", "--json", input=lines).stdout)
     assert record["repeated_ids"] == 3

@@ -133,7 +133,7 @@ def test_only_documents_with_a_near_duplicate_may_be_listed(run: Run, built: Pat
         (["--keep", "longest"], "needs the inputs that the index was built of"),
         (["--keep", "first"], "does not store the order of documents"),
         (["--keep", "none"], "none is a policy of `simindex dedup`"),
-        (["--keep", "last"], "is no policy: give first, longest"),
+        (["--keep", "last"], "is not a policy: give first, longest"),
         (["--list", "drop"], "--list needs --keep"),
         (["a.jsonl"], "an INPUT needs --keep"),
         (["--keep", "first", "--date-field", "n"], "--date-field needs --keep newest"),
