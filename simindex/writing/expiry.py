@@ -13,7 +13,7 @@ from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.storage.tables import times
 
-EXPECTED = "seconds from 0 on, a timedelta, or a datetime with a time zone that is not in the future"
+EXPECTED = "seconds from 0 on, a timedelta, or a past datetime with a time zone"
 
 
 def checked_time(older_than: Any, options: IndexOptions) -> int:

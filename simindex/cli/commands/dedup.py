@@ -332,8 +332,8 @@ def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) ->
         raise click.UsageError("--verify-text needs --similarity")
     if keep.policy == "none":
         raise click.UsageError(
-            "--verify-text compares documents with a kept one, and --keep none keeps none of a "
-            "group"
+            "--verify-text compares documents with a kept one, and --keep none keeps no document "
+            "that has a near-duplicate"
         )
 
 
