@@ -214,7 +214,7 @@ def _end_unchecked(asked: GateDocuments, quiet: bool) -> NoReturn:
 
 def _summary(verdict: Verdict, opening: Opening) -> str:
     have = "has" if 1 in (verdict.matched, verdict.documents) else "have"
-    limit = f"{opening.limits} or more do not pass"
+    limit = f"{opening.limits} or more are too many"
     return (
         f"{'passed' if verdict.passed else 'did not pass'}: {verdict.matched:,} of "
         f"{count(verdict.documents, 'document')} {have} a match in {opening.index} "
