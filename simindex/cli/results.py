@@ -118,7 +118,7 @@ result_options: Option = collected(
     click.option(
         "--output", type=click.Choice(list(FORMATS)),
         help="Format of the results. jsonl is what --json prints. Default: the format of the "
-        "suffix of FILE, or without -o plain lines for people.",
+        "suffix of FILE; without -o plain lines for people, and in `export` JSON lines.",
     ),
     click.option(
         "-o", "--out", type=NamedPath(), metavar="FILE",

@@ -50,9 +50,9 @@ def _outcome(report: BackupReport, index_path: str, backup_path: str) -> str:
     """What a backup has done, in the words of the shell."""
     files = report.linked + report.kept + report.copied
     new = report.linked + report.copied
-    parts = [f"{count(files, 'file')}, {new:,} of them new"] if report.kept else [
-        count(files, "file")
-    ]
+    parts = [f"the catalog and {count(files, 'other file')}"]
+    if report.kept:
+        parts.append(f"{new:,} of them new")
     if report.copied:
         parts.append(f"{report.copied:,} copied")
     verified = ", every byte verified" if report.verified else ""

@@ -15,10 +15,12 @@ SHELLS = ("bash", "zsh", "fish")
 def completion(shell: str) -> None:
     """Print the script with which a shell completes commands.
 
-    The tab key then completes commands, options, their values and names of files. For bash, add
-    eval "$(simindex completion bash)" to ~/.bashrc. For zsh, add eval "$(simindex completion zsh)"
-    to ~/.zshrc, after compinit. For fish, add simindex completion fish | source to
-    ~/.config/fish/config.fish.
+    The tab key then completes commands, options, their values and names of files.
+
+    \b
+    bash: add to ~/.bashrc                   eval "$(simindex completion bash)"
+    zsh:  add to ~/.zshrc, after compinit    eval "$(simindex completion zsh)"
+    fish: add to ~/.config/fish/config.fish  simindex completion fish | source
     """
     completes = get_completion_class(shell)
     assert completes is not None, shell

@@ -101,10 +101,11 @@ def gate(
 ) -> None:
     """Check that documents have no near-duplicates in an index.
 
-    Exits with 1 if they have some. This keeps the documents of a test set out of a training set,
-    or finds copies of known texts. Looks up each document of the INPUTs. Prints one line for each
-    with a match: its file and line, its key, the nearest match, and its similarity or distance.
-    --report writes all matches as JSON lines, as SARIF for code hosts and editors, or as a page.
+    Exits with 1 if a document has a match, unless --max-matches or --max-share allow some. Use it
+    to keep a test set out of a training set, or to find copies of known texts. Prints one line for
+    each document of the INPUTs with a match: its file and line, its key, the nearest match, and
+    the similarity or distance of both. --report writes all matches as JSON lines, as SARIF for
+    code hosts and editors, or as a page.
     """
     from simindex.cli.batches import answers_of, near_in_parts
     from simindex.index.gating import USUAL_LIMIT
