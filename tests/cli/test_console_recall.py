@@ -143,7 +143,7 @@ def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
             assert "exact" in told.stdout + told.stderr
         for size, method in ((15999, "auto"), ("1B", "scan")):
             refused = run(command, *asked, "--memory", size, "--method", method, code=2)
-            assert f"--method {method}: it needs at least 16000 bytes" in refused.stderr
+            assert f"--method {method}, which needs at least 16000 bytes" in refused.stderr
         refused = run(command, *asked, "--memory", "16000", "--method", "bphs", code=2)
         assert "or use --method auto" in refused.stderr
         assert "'much' is not a size" in run(command, *asked, "--memory", "much", code=2).stderr

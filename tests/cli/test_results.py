@@ -119,6 +119,7 @@ def test_an_error_names_the_option_as_it_was_typed(run: Run, option: str) -> Non
     assert f"give {option} a name" in run("pairs", "ids.sim", option, "", code=2).stderr
 
 
+@pytest.mark.usefixtures("indexes")
 def test_no_match_is_a_header(run: Run) -> None:
     words = ("query", "ids.sim", "--fingerprint", "f" * 16, "--output", "csv")
     assert run(*words).stdout == "query,id,key,distance\n"

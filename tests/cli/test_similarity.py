@@ -86,7 +86,7 @@ def test_a_resemblance_is_told_as_one(run: Run, sketched: Path) -> None:
     for one in found:
         cosine = cos(pi * one["distance"] / 128)
         assert one["similarity"] == round(cosine / (2 - cosine), 4)
-    assert "which sets of equal size have at the resemblance 0.8" in done.stderr
+    assert "that of sets of equal size at the resemblance 0.8" in done.stderr
     run("export", sketched, "-o", "rows.jsonl")
     done = run("query", sketched, "rows.jsonl", "--similarity", "0.8", "--measure", "jaccard")
     values = {line.split("\t")[3] for line in done.stdout.splitlines()}
