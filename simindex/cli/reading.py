@@ -167,8 +167,8 @@ def _reading(max_errors: int, **options: Any) -> Reading:
 input_options: Option = collected(
     "reading", _reading,
     click.option(
-        "--format", type=click.Choice(formats.names()), default=formats.AUTO,
-        help="Format of all inputs. auto, the default, recognises it by the first bytes and the "
+        "--format", type=click.Choice(formats.names()), default=formats.AUTO, show_default=True,
+        help="Format of all inputs. auto recognises it by the first bytes and the "
         f"suffix ({' '.join(formats.suffixes())}, also before .gz, .zst, .xz or .bz2); any other "
         "file is one text. npy and hex contain fingerprints, and so do jsonl and csv with a field "
         "fingerprint and no text.",

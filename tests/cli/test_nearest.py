@@ -45,7 +45,7 @@ def test_the_first_five_without_a_match_are_told_the_nearest(
         f"simindex: the nearest to {query} is a, at distance {bits_from_a(query)}"
         for query in FAR[: min(5, queries)]
     ]
-    remark = f"the nearest documents to 5 of the {queries} queries without a match: --top 1 finds those of"
+    remark = f"the nearest documents to 5 of the {queries} queries without a match: --top 1 finds"
     assert (remark in told) is (queries > 5)
 
 
