@@ -2,7 +2,7 @@
 # make check   lint, types, layers, and the quick tests of modules and contracts
 # make test    all tests, as many at once as there are cores
 #              (worksteal keeps a file on one core, so that what its tests share is made once)
-# make test-distributed    the tests of shards, with Ray and Spark where they can be installed
+# make test-distributed    the tests of shards on Ray and Spark, where they can be installed
 # make test-browser    the tests of pages, in Chromium where it is installed
 # make lint    ruff, mypy --strict
 # make torture, make soak, make fuzz    the long trials of docs/explanation/reliability.md, an hour or more
@@ -28,14 +28,14 @@ test: $(VENV)/.test
 	$(BIN)/pytest -n auto --dist worksteal
 
 # Only what the extras need: another installation would make the wheel again. Tests of what cannot be
-# installed are skipped, and say why.
+# installed are skipped, and say why. The other tests of shards are in `make test`.
 test-distributed: $(VENV)/.test
 	@for extra in ray spark; do \
 	  $(BIN)/pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import sys, tomllib; \
 	  extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	  print(*extras.get(sys.argv[1], ["pip"]))' $$extra) || echo "$$extra is not installed"; \
 	done
-	$(BIN)/pytest -rs tests/distributed
+	$(BIN)/pytest -rs tests/distributed/ray tests/distributed/test_spark.py
 
 # The tests of pages in Chromium; skipped, with the reason, where there is none.
 test-browser: $(VENV)/.test

@@ -71,6 +71,16 @@ def sketched(seed: int, rows: int, words: int = 4) -> simindex.Batch:
     )
 
 
+def shortened(count: int) -> simindex.Batch:
+    """Texts of which each lacks some first and last words of one, with weights and sketches."""
+    recipe = simindex.Recipe(weighting="binary", sketch_bits=128)
+    words = [f"word{number}" for number in range(60)]
+    texts = [" ".join(words[number % 7 : 60 - number // 12]) for number in range(count)]
+    batch = recipe.batch(texts, ids=np.arange(count, dtype=np.uint64))
+    assert batch.weights is not None
+    return batch
+
+
 def similar_answers(held: simindex.Index | Shards, batch: simindex.Batch, near: Any) -> Any:
     """Questions that take a similarity, as bytes, and what they say of it."""
     found = held.query(batch, **near)

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 LINES_AT_ONCE = 1 << 10
 """Of a result, printed or handed over at once."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BREAKS_OR_TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+"""Characters that end a line, or turn the direction of what follows, so that it hides text."""
 
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BREAKS_OR_TURNS}]")
+_OF_CELLS = re.compile(f"[\x00-\x1f\x7f-\x9f{_BREAKS_OR_TURNS}\\\\]")
+_SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 MEASURING = "measuring this machine, which takes about ten seconds, or twice that if it is busy"
 
@@ -38,17 +42,17 @@ def shown(sentence: object) -> str:
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(sentence))
 
 
-_ESCAPES = {code: f"\\u{code:04x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
-_ESCAPES |= {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
-
-
 def cell(value: object) -> str:
     """A value for a tab-separated column; what would break the table, or steer a terminal, is
     escaped."""
     text = str(value)
     if text.isprintable() and "\\" not in text:
         return text
-    return encodable(text.translate(_ESCAPES))
+    return encodable(_OF_CELLS.sub(_escaped, text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:

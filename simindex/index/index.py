@@ -602,7 +602,8 @@ class Index:
         Returns
         -------
         GateReport
-            `passed`, how many documents there are and how many have a match, and the matches.
+            `passed`, how many documents there are, how many have a fingerprint and how many a
+            match, and the matches.
 
         Raises
         ------
@@ -621,8 +622,9 @@ class Index:
         found = self.query(
             asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
         )
-        count = len(asking.rows) if asking.places is None else asking.given
-        return GateReport(count, len(np.unique(found.query)), found, limits)
+        checked = len(asking.rows)
+        documents = checked if asking.places is None else asking.given
+        return GateReport(documents, checked, len(np.unique(found.query)), found, limits)
 
     def pairs(
         self,

@@ -1,7 +1,8 @@
 """Fingerprints as lines: hexadecimal digits, and behind a tab perhaps a key.
 
 This is what `simindex fingerprint` prints. A key's tabs, line ends and backslashes are written
-``\\t``, ``\\n``, ``\\r`` and ``\\\\``, other control characters ``\\uNNNN``.
+``\\t``, ``\\n``, ``\\r`` and ``\\\\``, other control characters, and those that turn the direction
+of a line, ``\\uNNNN``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from simindex.inputs.streams import decoded, unmarked
 
 _LINE = re.compile(rb"(?:[0-9a-fA-F]{16})+(?:\t.*)?\r?\n?")
 
-_ESCAPED = re.compile(r"\\(u00[0-9a-f]{2}|.)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(u(?:00|06|20)[0-9a-f]{2}|.)", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
 
 

@@ -65,6 +65,8 @@ class GateReport:
 
     documents: int
     """How many were asked about, those without a fingerprint included."""
+    checked: int
+    """How many of them have a fingerprint."""
     matched: int
     """How many of them have a match in the index."""
     matches: Matches
@@ -79,5 +81,8 @@ class GateReport:
 
     @property
     def passed(self) -> bool:
-        """Whether fewer documents have a match than the limits say."""
+        """Whether fewer documents have a match than the limits say. Never if there are documents,
+        and none of them has a fingerprint: nothing was checked then."""
+        if self.documents and not self.checked:
+            return False
         return self.limits.passes(self.documents, self.matched)

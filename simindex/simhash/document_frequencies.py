@@ -213,7 +213,7 @@ class DocumentFrequencies:
         for start in range(0, len(self), _RANGE_FEATURES):
             part = slice(start, start + _RANGE_FEATURES)
             steps[part] = step_of[np.searchsorted(occurring, self.counts[part])]
-        return IdfTable(self.documents, self.hashes, steps, self._step(0))
+        return IdfTable(self.documents, self.hashes, steps, self._step(0), self.source)
 
     def _step(self, count: int) -> int:
         return idf_step(self.documents, count, count + self._forgotten)

@@ -23,6 +23,7 @@ from simindex.simhash.recipe_checks import (
     checked,
     checked_features,
     require_fitted,
+    require_learned_alike,
     require_weighing,
 )
 from simindex.simhash.weighting import WEIGHTINGS, Feature, IdfTable, WeightingName, anatomy
@@ -103,7 +104,8 @@ class Recipe:
 
     Recipes are equal if their `identity` is equal. `h` does not count, because it does not change
     fingerprints. `dataclasses.replace` keeps `h`; give ``h=None`` with it to get the recommended
-    radius of the changed recipe. Source: [PSM] section 3, Algorithm 1 and equations (2) to (4).
+    radius of the changed recipe. It keeps `idf`, too, and refuses a change of the features of which
+    that was learned. Source: [PSM] section 3, Algorithm 1 and equations (2) to (4).
     """
 
     bits: int = 64
@@ -130,6 +132,8 @@ class Recipe:
         if self.h is None:
             radius = recommended_radius(self.bits, self.unit, self.sizes, self.weighting)
             object.__setattr__(self, "h", radius)
+        if self.idf is not None:
+            require_learned_alike(self.idf.source, self._features_source)
         header = recipe_bytes.packed_header(self.to_dict(), self.idf)
         require(
             len(header) < recipe_bytes.MOST_HEADER_BYTES,
@@ -361,10 +365,7 @@ class Recipe:
 
     @cached_property
     def _features_source(self) -> str:
-        """Digest of the options that determine the features of a text and their hashes."""
-        deciding = ("unit", "ngram", "seed", "tokenizer", "unicode", "stop_words", "stemmer")
-        values = self.to_dict()
-        return recipe_bytes.digest_of([values[name] for name in deciding])
+        return recipe_bytes.features_source(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe as plain values. Instead of the learned table it has its size and digest."""

@@ -74,6 +74,12 @@ def packed_header(values: dict[str, Any], idf: IdfTable | None) -> bytes:
     return header
 
 
+def features_source(values: dict[str, Any]) -> str:
+    """Digest of the header values that determine the features of a text and their hashes."""
+    deciding = ("unit", "ngram", "seed", "tokenizer", "unicode", "stop_words", "stemmer")
+    return digest_of([values.get(name) for name in deciding])
+
+
 def unseen(idf: IdfTable | None) -> int | None:
     """The step of a feature that no document had; None where nothing was learned."""
     return None if idf is None else idf.unseen
@@ -143,7 +149,8 @@ def unpacked(content: object) -> tuple[dict[str, Any], IdfTable | None]:
         )
     try:
         documents, features, unseen = (values[name] for name in ("documents", "features", "unseen"))
-    except KeyError as error:
+        source = features_source(values)
+    except (KeyError, ValueError) as error:  # or nested too deep to be told apart
         raise CorruptFile(f"the recipe's header is not valid: {error}") from error
     if documents is None and features is None and unseen is None and not arrays:
         return values, None
@@ -157,7 +164,7 @@ def unpacked(content: object) -> tuple[dict[str, Any], IdfTable | None]:
     ascending = bool((hashes[1:] > hashes[:-1]).all())
     if not ascending or bool(((steps < STEPS_PER_UNIT) | (steps > unseen)).any()):
         raise CorruptFile("the recipe's idf table is out of order or out of range")
-    return values, IdfTable(documents, hashes, steps, unseen)
+    return values, IdfTable(documents, hashes, steps, unseen, source)
 
 
 def unpacked_frequencies(content: object) -> tuple[dict[str, Any], U64, U32]:

@@ -161,6 +161,17 @@ def require_fitted(weighting: str, *, fitted: bool) -> None:
         )
 
 
+def require_learned_alike(source: str, expected: str) -> None:
+    """Raises InvalidOption for an idf of features that the recipe does not make, by whose hashes
+    it would know none of its own."""
+    if source != expected:
+        raise InvalidOption(
+            "the idf was learned with another unit, ngram, seed, tokenizer, stop words or stemmer",
+            remedy="give idf=None with them, and fit the recipe again", option="idf", found=source,
+            expected=expected,
+        )
+
+
 def checked_features(
     hashes: Any, offsets: Any, weights: Any
 ) -> tuple[U64, I64, F64 | None]:

@@ -104,6 +104,8 @@ class IdfTable:
     hashes: U64
     steps: U32
     unseen: int
+    source: str
+    """Digest of the options that its features were made with: `recipe_bytes.features_source`."""
 
     def __len__(self) -> int:
         return len(self.hashes)

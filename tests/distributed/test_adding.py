@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sharded import answer, families, local_index, sketched
+from sharded import answer, families, local_index, shortened, sketched
 
 import simindex
 from simindex.distributed import Shards, read_map
@@ -72,11 +72,7 @@ def test_ingest_of_first_matches_has_one_of_each_row_that_has_any(
 
 
 def test_ingest_with_weights_is_that_of_an_exact_search(tmp_path: Path) -> None:
-    recipe = simindex.Recipe(weighting="binary", sketch_bits=128)
-    words = [f"word{number}" for number in range(60)]
-    texts = [" ".join(words[number % 7 : 60 - number // 12]) for number in range(120)]
-    batch = recipe.batch(texts, ids=np.arange(120, dtype=np.uint64))
-    assert batch.weights is not None
+    batch = shortened(120)
     shards, path = both(tmp_path, batch, "rows")
     more = batch.take(np.arange(60, 120))
     with simindex.open(path, "w") as index:

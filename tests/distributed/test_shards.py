@@ -20,6 +20,7 @@ from sharded import (
     families,
     local_index,
     same_secret,
+    shortened,
     similar_answers,
     sketched,
 )
@@ -254,11 +255,7 @@ def test_a_similarity_is_answered_as_by_one_index(
 
 def test_queries_with_weights_are_answered_alike_by_exact_searches(tmp_path: Path) -> None:
     """Flips of bits are fitted to each index, so what ``"psm"`` finds may differ, and is a part."""
-    recipe = simindex.Recipe(weighting="binary", sketch_bits=128)
-    words = [f"word{number}" for number in range(60)]
-    texts = [" ".join(words[number % 7 : 60 - number // 12]) for number in range(240)]
-    batch = recipe.batch(texts, ids=np.arange(240, dtype=np.uint64))
-    assert batch.weights is not None
+    batch = shortened(240)
     shards = Shards.build(tmp_path / "s", batch, 3)
     with local_index(tmp_path / "i.sim", batch) as index:
         for how in ({"h": 6}, {"similarity": 0.85, "method": "scan"}):

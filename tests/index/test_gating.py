@@ -44,6 +44,13 @@ def test_documents_with_a_match_are_counted(index: simindex.Index) -> None:
         assert index.gate([]).passed and index.gate([]).documents == 0
 
 
+def test_documents_of_which_none_can_be_checked_do_not_pass(index: simindex.Index) -> None:
+    with index:
+        found = index.gate(["", " "], max_matches=10)
+        assert (found.documents, found.checked, found.matched, found.passed) == (2, 0, 0, False)
+        assert index.gate(["", NEW[0]]).checked == 1 and index.gate(["", NEW[0]]).passed
+
+
 def test_the_answer_is_that_of_a_query(index: simindex.Index) -> None:
     with index:
         near = gate_nearness(None, None, None, sketched=index.options.sketch_bits > 0)

@@ -72,6 +72,23 @@ def test_an_unfitted_tfidf_recipe_refuses_and_says_how_to_fit():
     assert not Recipe(weighting="tfidf").fitted
 
 
+def words(text):
+    return text.split()
+
+
+@pytest.mark.parametrize("changed", [
+    {"seed": 1}, {"ngram": 2}, {"unit": "char", "ngram": 1}, {"stop_words": ["a"]},
+    {"tokenizer": words},
+])
+def test_an_idf_is_kept_only_with_the_features_that_it_was_learned_of(changed):
+    fitted = Recipe(ngram=1, weighting="tfidf").fit(["a b c", "b c d"])
+    assert replace(fitted, bits=128, min_features=2, weighting="idf").idf is fitted.idf
+    with pytest.raises(InvalidOption, match="learned with another") as refused:
+        replace(fitted, **changed)
+    assert refused.value.data["option"] == "idf" and "fit the recipe again" in refused.value.remedy
+    assert not replace(fitted, idf=None, **changed).fitted
+
+
 def test_fit_refuses_where_there_is_nothing_to_learn():
     with pytest.raises(InvalidOption, match="does not learn"):
         Recipe().fit(["a"])

@@ -186,7 +186,7 @@ def test_an_idf_table_out_of_order_is_refused():
         (table.hashes, table.steps - np.uint32(4096)),
         (table.hashes, table.steps + np.uint32(1 << 20)),
     ):
-        broken = IdfTable(table.documents, hashes, steps, table.unseen)
+        broken = IdfTable(table.documents, hashes, steps, table.unseen, table.source)
         header = msgpack.packb({**values, "idf_digest": broken.digest})
         with pytest.raises(CorruptFile, match="out of order or out of range"):
             Recipe.from_bytes(sealed(header, hashes.tobytes() + steps.tobytes()))
