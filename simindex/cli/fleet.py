@@ -67,27 +67,27 @@ fleet_options: Option = collected(
         help="Predict for shards on this number of machines. Default: one index on one machine.",
     ),
     click.option(
-        "--cores", type=Count(1), help="With --machines: processor cores of each.  [default: 16]"
+        "--cores", type=Count(1), help="With --machines: processor cores of each. Default: 16."
     ),
     click.option(
         "--disk", type=Size(),
-        help="With --machines: bytes a second that the disk of each reads.  [default: 1GB]",
+        help="With --machines: bytes a second that the disk of each reads. Default: 1GB.",
     ),
     click.option(
         "--network", type=Size(),
-        help="With --machines: bytes a second that each sends, and that each receives.  "
-        "[default: 1250MB]",
+        help="With --machines: bytes a second that each sends, and that each receives. "
+        "Default: 1250MB.",
     ),
     click.option(
         "--replicas", type=Count(1),
-        help="With --machines: how many of them have each shard.  [default: 1]",
+        help="With --machines: how many of them have each shard. Default: 1.",
     ),
     click.option(
         "--shards", type=Count(1),
-        help="With --machines: number of shards.  [default: machines / replicas]",
+        help="With --machines: number of shards. Default: machines / replicas.",
     ),
     click.option(
-        "--batch", type=Count(1), help="With --machines: queries in a batch.  [default: 1M]"
+        "--batch", type=Count(1), help="With --machines: queries in a batch. Default: 1M."
     ),
     click.option(
         "--text", type=Size(),
