@@ -529,7 +529,7 @@ def test_help_says_where_the_radius_comes_from(run: Run, command: str) -> None:
     default = "the stored radius, which `simindex stats` shows"
     if command == "dedup":  # it needs no index
         default = "that of the recipe, or of an existing --index"
-    assert f"two near-duplicates may differ. Default: {default}." in said
+    assert f"may differ. Default: {default}." in said
 
 
 @pytest.mark.parametrize("options", [(), ("--top", 4), ("--json",)], ids=str)
