@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import simindex
 from simindex.cli.app import uninterrupted
-from simindex.cli.chunks import Slot, read_ahead, rows_bytes
+from simindex.cli.chunks import rows_bytes
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
 from simindex.cli.side_by_side import side_by_side
+from simindex.cli.slots import Slot, read_ahead
 from simindex.cli.stored_documents import Choice, Existing
 from simindex.index.origin import keep_origin
 from simindex.values import dataclass

@@ -15,17 +15,10 @@ from contextlib import closing
 from typing import Any
 
 from simindex.cli import learning
-from simindex.cli.chunks import (
-    Chunk,
-    Slot,
-    all_but_one,
-    chunk_bytes,
-    chunks,
-    read_ahead,
-    texts_of,
-)
+from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_of
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent, Progress
+from simindex.cli.slots import Slot, read_ahead
 from simindex.inputs import Document, Documents
 
 

@@ -18,17 +18,10 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from simindex.cli.chunks import (
-    Chunk,
-    Slot,
-    all_but_one,
-    chunk_bytes,
-    chunks,
-    read_ahead,
-    texts_of,
-)
+from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_of
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
+from simindex.cli.slots import Slot, read_ahead
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, Documents, one_by_one
 from simindex.values import dataclass

@@ -27,7 +27,6 @@ from simindex.cli.chunks import (
     characters_of,
     chunks,
     places_of_rows,
-    read_ahead,
     texts_of,
 )
 from simindex.cli.console import cell, count, duration, megabytes, say
@@ -42,6 +41,7 @@ from simindex.cli.recipes import (
     recipe_options,
     stored_recipe,
 )
+from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidOption
 from simindex.inputs import Document, require_inputs
 from simindex.outputs.columns import as_json_line

@@ -28,7 +28,6 @@ from simindex.cli.choices import (
     process_limit_option,
     threads_option,
 )
-from simindex.cli.chunks import read_ahead
 from simindex.cli.console import cell, count, duration, say
 from simindex.cli.gating import GateDocuments, GateTally
 from simindex.cli.numbers import Count, Share
@@ -36,6 +35,7 @@ from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.similarity import require_one
+from simindex.cli.slots import read_ahead
 from simindex.cli.targets import require_apart
 from simindex.inputs import require_inputs
 from simindex.reporting.gate_formats import GATE_FORMATS, GateFormat, GateWriter, gate_format_of

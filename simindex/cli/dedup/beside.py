@@ -14,7 +14,7 @@ from threading import Thread
 from time import monotonic
 
 from simindex.cli.app import uninterrupted
-from simindex.cli.chunks import WAKE_S
+from simindex.cli.slots import WAKE_S
 
 LEAVE_S = 1.0
 """Who leaves because of a signal waits so long for the work to end."""

@@ -29,16 +29,7 @@ import numpy as np
 import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
-from simindex.cli.chunks import (
-    Buffer,
-    Chunk,
-    SkippedReport,
-    Slot,
-    all_but_one,
-    batch_of,
-    portions,
-    read_ahead,
-)
+from simindex.cli.chunks import Buffer, Chunk, SkippedReport, all_but_one, batch_of, portions
 from simindex.cli.dedup.beside import Beside
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
@@ -52,6 +43,7 @@ from simindex.cli.dedup.marks import (
 )
 from simindex.cli.dedup.shared_ids import SharedIds
 from simindex.cli.dedup.winners import lost_to
+from simindex.cli.slots import Slot, read_ahead
 from simindex.inputs import ID_FIELDS, Document, Documents, Intake, one_by_one
 from simindex.pairs.deduplication import (
     NOWHERE,

@@ -26,16 +26,10 @@ import numpy as np
 
 import simindex
 from simindex.bits.blake import blake2b
-from simindex.cli.chunks import (
-    Buffer,
-    Chunk,
-    SkippedReport,
-    places_of_rows,
-    portions,
-    read_ahead,
-)
+from simindex.cli.chunks import Buffer, Chunk, SkippedReport, places_of_rows, portions
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.marks import Loss
+from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidInput
 from simindex.outputs.columns import key_text
 from simindex.pairs.deduplication import NOWHERE, Nearness, greedy, nearest_stored
