@@ -11,7 +11,7 @@ SHOWN_KINDS = 5
 """Of records that are no documents, so many kinds are named."""
 
 ADVICE = {
-    FINGERPRINTS: "`build` and `query` read them from files that are named, as in FOLDER/*.npy",
+    FINGERPRINTS: "`build` and `query` read such files if you name them, as in FOLDER/*.npy",
 }
 """What else to say about files that were skipped, by the reason."""
 
@@ -47,11 +47,11 @@ def named_by(intake: Intake, asked: str | None) -> Iterator[str]:
     """Which field gave ids where that was not `asked` for, and how other records are named."""
     for field in intake.id_fields:
         if asked is None and field != ID_FIELDS[0]:
-            yield f"ids are those of the field {field!r}; --id-field names another"
+            yield f"ids are those of the field {field!r}; --id-field NAME takes another field"
     if intake.numbered:
         usual = [name for name in ID_FIELDS if name in intake.looked_for]
         looked = ", ".join([*usual, *sorted(intake.looked_for - {*usual})]) or asked
         yield (
             f"{count(intake.numbered, 'record')} without an id (looked for {looked}), named by "
-            "file and line; --id-field names the field"
+            "file and line; --id-field NAME takes the id from a field"
         )

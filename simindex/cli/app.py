@@ -42,6 +42,9 @@ SYSTEM_FAILURE = 3
 AS_JSON = "simindex.cli.as_json"
 """Of the context: whether errors are objects, too."""
 
+TYPED = "simindex.cli.typed"
+"""Of the context: what was typed after the name of the program."""
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 AGAIN_S = 0.001
@@ -172,6 +175,7 @@ class Program(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Before the command has read its options, for one may be wrong.
         ctx.meta[AS_JSON] = "--json" in args
+        ctx.meta[TYPED] = tuple(args)
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -313,11 +317,12 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, asked: bool) 
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version,
-    help="Show the version, the instructions of the processor that are used, and the format of "
-    "indexes.",
+    help="Show the version, which instructions of the processor are used, and the version of the "
+    "index format.",
 )
 def program() -> None:
     """Find near-duplicate texts: build an index of documents, then look up others in it.
 
-    Results go to standard output; progress and messages go to standard error.
+    `simindex COMMAND -h` prints the options of a command. Results go to standard output; progress
+    and messages go to standard error.
     """

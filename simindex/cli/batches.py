@@ -78,9 +78,9 @@ class Budget:
             raise self._too_little(error.data["expected"]) from None
         except MemoryError:
             raise InvalidOption(
-                f"--memory-limit {as_size(self._limit)} does not hold the matches of one "
-                "question",
-                remedy="give more, or ask for the --first of each", option="memory_limit",
+                f"--memory-limit {as_size(self._limit)} is too little for the matches of one query",
+                remedy="give more, or limit the matches with --first or --limit N",
+                option="memory_limit",
                 found=self._limit,
             ) from None
 

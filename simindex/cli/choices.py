@@ -11,7 +11,7 @@ from typing import IO, Any, Protocol, TypeVar, cast
 
 import click
 
-from simindex.cli.app import AS_JSON
+from simindex.cli.app import AS_JSON, TYPED
 from simindex.cli.numbers import Count, Size
 from simindex.options import SECRET_BYTES, split_structures
 
@@ -58,6 +58,14 @@ def collected(name: str, made: Callable[..., Any], *options: Option) -> Option:
     return decorate
 
 
+def as_typed(*names: str) -> str:
+    """The name of an option that was typed, of all that it has; the first one if none is found."""
+    ctx = click.get_current_context(silent=True)
+    typed = () if ctx is None else ctx.meta.get(TYPED, ())
+    given = {argument.partition("=")[0] for argument in typed}
+    return next((name for name in names if name in given), names[0])
+
+
 class NamedPath(click.Path):
     """A path that does not look like an option, as `-q` does in `--index -q`."""
 
@@ -80,12 +88,13 @@ def _as_json(ctx: click.Context, parameter: click.Parameter, asked: bool) -> boo
 
 json_option: Option = click.option(
     "--json", "as_json", is_flag=True, is_eager=True, callback=_as_json,
-    help="Print one JSON object a line, also for an error.",
+    help="Print JSON, one object on each line. An error is an object on standard error.",
 )
 
 verbose_option: Option = click.option(
     "-v", "--verbose", is_flag=True,
-    help="Show the engine's own figures, too; the glossary explains their names.",
+    help="Also show the engine's own figures. The glossary of the documentation explains their "
+    "names.",
 )
 
 output_options: Option = together(
@@ -104,35 +113,41 @@ index_argument: Option = click.argument(
     "index_path", metavar="INDEX", type=NamedPath(), callback=_named_index
 )
 
-def distance(recipe: str, meaning: str = "The radius") -> Option:
-    """The option of the radius; without it that of a recipe counts."""
+def distance(default: str, meaning: str = "The radius") -> Option:
+    """The option of the radius; `default` says which one counts without it."""
     return click.option(
         "-d", "--distance", "h", type=Count(example="3"), metavar="BITS",
-        help=f"{meaning}: in how many bits near-duplicates may differ. Default: the radius that "
-        f"{recipe} recommends.",
+        help=f"{meaning}: in how many bits two near-duplicates may differ. Default: {default}.",
     )
 
 
-distance_option: Option = distance("the index's recipe")
+distance_option: Option = distance("the stored radius, which `simindex stats` shows")
 
 threads_option: Option = click.option(
     "--threads", type=Count(1, example="2"),
-    help="Number of threads. Default: SIMINDEX_THREADS, or one a processor.",
+    help="Number of threads. Default: that of the environment variable SIMINDEX_THREADS, or one "
+    "for each processor.",
 )
 
 times_option: Option = click.option(
     "--times", is_flag=True,
-    help="Store when each document came, in 4 bytes, so that `simindex expire` can delete old "
-    "ones.",
+    help="Store when each document came, in 4 bytes for each, so that `simindex expire` can delete "
+    "old ones.",
 )
 
-structures_option: Option = click.option(
-    "--structures", metavar="NAMES",
-    callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
-    help="How each file of the index can be searched, such as psm,bphs:G=5,g=2: bphs adds permuted "
-    "tables for fast exact queries, issl adds slice lists for --top with wide fingerprints. "
-    "`simindex plan` compares them. Default for 64 bits: psm and four permuted tables.",
-)
+
+def structured(default: str) -> Option:
+    """The option of structures; `default` says which ones there are without it."""
+    return click.option(
+        "--structures", metavar="NAMES",
+        callback=lambda _ctx, _parameter, text: None if text is None else split_structures(text),
+        help="How the index can be searched, such as psm,bphs:G=5,g=2. psm is the sorted rows. "
+        "bphs adds permuted tables, for fast exact queries. issl adds slice lists, for --top with "
+        f"wide fingerprints. `simindex plan --verbose` compares them. Default: {default}.",
+    )
+
+
+structures_option: Option = structured("psm, and for 64 bits four permuted tables, too")
 
 
 def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) -> bytes | None:
@@ -159,27 +174,28 @@ def _secret(ctx: click.Context, parameter: click.Parameter, file: str | None) ->
 
 key_secret_option: Option = click.option(
     "--key-secret", metavar="FILE", type=NamedPath(), callback=_secret,
-    help="A file with 32 hexadecimal digits: the secret that ids of keys are computed with. "
+    help="A file with 32 hexadecimal digits: the secret with which the ids of keys are computed. "
     "Indexes with the same secret give equal keys equal ids. Default: a random secret.",
 )
 
 
 memory_option: Option = click.option(
     "--memory", type=Size(),
-    help="Memory that the searched tables may take. Tables that do not fit are left out, so the "
-    "search is slower. 64G is 64 x 1024^3 bytes, 64GB is 64 x 1000^3.",
+    help="Memory that the searched tables may take. Tables that do not fit are not used, so the "
+    "search is slower. 64G is 64 x 1024^3 bytes, 64GB is 64 x 1000^3. Default: no limit.",
 )
 
 memory_limit_option: Option = click.option(
     "--memory-limit", type=Size(),
-    help="Memory that the command may take, without mapped files. 512M is 512 x 1024^2 bytes. "
-    "Default: 1G.",
+    help="Memory that the command may take. Mapped files do not count. With less memory the "
+    "command reads the index more often. 512M is 512 x 1024^2 bytes. Default: 1G.",
 )
 
 process_limit_option: Option = click.option(
     "--memory-limit", type=Size(),
-    help="Memory that the process may take, such as 2G. For an index that is larger than memory: "
-    "queries are collected into batches, and each batch scans the index once.",
+    help="Memory that the process may take, such as 2G: 2 x 1024^3 bytes. Give it for an index "
+    "that is larger than memory: simindex then collects queries into batches, and each batch scans "
+    "the index once. Default: what the system can give.",
 )
 
 

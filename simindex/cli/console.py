@@ -126,9 +126,9 @@ def compacted(found: Compaction | None) -> str | None:
     if found is None or max(found.query_time_ratio, 1 / found.batch_rate_ratio) < WORTH_TELLING:
         return None
     return (
-        f"{found.segments:,} are searched: one query takes about {found.query_time_ratio:.1f} "
-        f"times as long, and 100,000 at once run at {found.batch_rate_ratio:.2f} of the rate, as "
-        "after `simindex compact --full`"
+        f"{found.segments:,} are searched; `simindex compact --full` makes one query about "
+        f"{found.query_time_ratio:.1f} times as fast, and 100,000 at once "
+        f"{1 / found.batch_rate_ratio:.1f} times"
     )
 
 

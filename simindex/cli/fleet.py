@@ -50,7 +50,7 @@ class FleetOptions:
             return None
         if memory == 0:
             raise click.UsageError(
-                "--memory 0 is no memory of a machine: give a size like 64G, or leave it out"
+                "--memory 0 leaves the machines no memory: give a size like 64G, or leave it out"
             )
         known: dict[str, Any] = {
             "cores": self.cores, "disk_bytes_s": self.disk, "network_bytes_s": self.network,
@@ -63,26 +63,42 @@ class FleetOptions:
 fleet_options: Option = collected(
     "machines", FleetOptions,
     click.option(
-        "--machines", type=Count(1), help="Divide the rows among so many machines, as shards.",
+        "--machines", type=Count(1),
+        help="Predict for shards on this number of machines. Default: one index on one machine.",
     ),
-    click.option("--cores", type=Count(1), help="Of each machine.  [default: 16]"),
-    click.option("--disk", type=Size(), help="Bytes a second that a disk reads.  [default: 1GB]"),
+    click.option(
+        "--cores", type=Count(1), help="With --machines: processor cores of each. Default: 16."
+    ),
+    click.option(
+        "--disk", type=Size(),
+        help="With --machines: bytes a second that the disk of each reads. Default: 1GB.",
+    ),
     click.option(
         "--network", type=Size(),
-        help="Bytes a second of each machine in each direction.  [default: 1250MB]",
+        help="With --machines: bytes a second that each sends, and that each receives. "
+        "Default: 1250MB.",
     ),
     click.option(
-        "--replicas", type=Count(1), help="Machines that have each shard.  [default: 1]"
+        "--replicas", type=Count(1),
+        help="With --machines: how many of them have each shard. Default: 1.",
     ),
     click.option(
-        "--shards", type=Count(1), help="Number of shards.  [default: machines / replicas]"
+        "--shards", type=Count(1),
+        help="With --machines: number of shards. Default: machines / replicas.",
     ),
-    click.option("--batch", type=Count(1), help="Queries in a batch.  [default: 1M]"),
+    click.option(
+        "--batch", type=Count(1), help="With --machines: queries in a batch. Default: 1M."
+    ),
     click.option(
         "--text", type=Size(),
-        help="Bytes of all texts, such as 8TB. By default the rows are fingerprints already.",
+        help="With --machines: bytes of all texts, such as 8TB, which the machines turn into "
+        "fingerprints. Default: the rows are fingerprints already.",
     ),
-    click.option("--price", type=Price(), help="Of a machine for an hour."),
+    click.option(
+        "--price", type=Price(),
+        help="With --machines: price of one for an hour, in any currency. Then the cost of the "
+        "build and of a batch is printed, too.",
+    ),
 )
 """What a command gets as `machines`."""
 

@@ -67,8 +67,8 @@ class Lesson:
         if not self.learned:
             return (
                 f"{count(self.documents, 'document')} {'is' if self.documents == 1 else 'are'} too "
-                f"few to learn word weights from (it takes {self.least}): rare and common words "
-                "count alike, and so do pairs of words"
+                f"few to learn word weights from ({self.least} are needed): rare and common "
+                "words count alike, and so do pairs of words"
             )
         if self.sample == 1 or self.ended:
             return f"{LEARNED} {count(self.documents, 'document')}, all of {self.source}"

@@ -58,10 +58,10 @@ class Unmatched:
             return None
         if len(index) > NEAREST_ROWS:
             rows = count(len(index), "row")
-            return f"the nearest are not looked up among {rows}: --top 1 finds them"
+            return f"the nearest documents are not looked up among {rows}: --top 1 finds them"
         if self._held < self.number:
             return (
-                f"this is the nearest of {self._held:,} of the {self.number:,} queries without a "
-                "match: --top 1 finds those of all"
+                f"these are the nearest documents to {self._held:,} of the {self.number:,} queries "
+                "without a match: --top 1 finds those of all"
             )
         return None

@@ -123,6 +123,26 @@ class Price(_Number):
         )
 
 
+class Seconds(_Number):
+    """How long, or `inf` for without end."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds; a wrong call where there are none."""
+        if isinstance(value, float):
+            return value
+        with suppress(ValueError):
+            if float(value) >= 0:
+                return float(value)
+        raise click.BadParameter(
+            f"{value[:40]!r} is not a number of seconds of 0 or more: give one like 60, or inf",
+            ctx, param,
+        )
+
+
 class Id(_Whole):
     """An id of a row, any number of 64 bits."""
 

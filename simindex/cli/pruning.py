@@ -41,7 +41,7 @@ class Pruning:
         for name in inputs:
             if not Path(name).is_dir():
                 raise click.UsageError(
-                    f"--prune goes with folders, and {name} is not a folder: it deletes the "
+                    f"--prune needs folders as INPUTs, and {name} is not a folder: it deletes the "
                     "documents whose keys begin with the name of a folder that no longer has them"
                 )
         starts = [start_of_names(name, reading.options) for name in inputs]

@@ -167,33 +167,34 @@ def _reading(max_errors: int, **options: Any) -> Reading:
 input_options: Option = collected(
     "reading", _reading,
     click.option(
-        "--format", type=click.Choice(formats.names()), default=formats.AUTO,
-        help="Format of all inputs. auto takes it from the first bytes and the suffix "
-        f"({' '.join(formats.suffixes())}, also before .gz, .zst, .xz or .bz2); other files are "
-        "texts. npy and hex contain fingerprints, and so do jsonl and csv with a field fingerprint "
-        "and no text.",
+        "--format", type=click.Choice(formats.names()), default=formats.AUTO, show_default=True,
+        help="Format of all inputs. auto recognises it by the first bytes and the "
+        f"suffix ({' '.join(formats.suffixes())}, also before .gz, .zst, .xz or .bz2); any other "
+        "file is one text. npy and hex contain fingerprints, and so do jsonl and csv with a field "
+        "fingerprint and no text.",
     ),
     click.option(
-        "--text-field", default="text", show_default=True,
+        "--text-field", default="text", show_default=True, metavar="NAME",
         help="Field that has the text. A dot leads into an object: doc.text.",
     ),
     click.option(
         "--id-field", metavar="NAME",
-        help=f"Field that has the id. Default: the first of {', '.join(ID_FIELDS)} that exists. A "
-        "record without an id is named FILE:LINE.",
+        help=f"Field that has the id. Default: the first of {', '.join(ID_FIELDS)} that the file "
+        "has. A record without an id is named FILE:LINE.",
     ),
     click.option(
         "--html", type=click.Choice(list(EXTRACTORS)), default=next(iter(EXTRACTORS)),
         show_default=True,
-        help="What finds the main text of HTML pages, also in archives. raw keeps the markup.",
+        help="What finds the main text of HTML pages, also in web archives. raw keeps the markup.",
     ),
     click.option(
         "--include", multiple=True, metavar="GLOB",
-        help="In folders, read only files that match.",
+        help="In folders, read only files whose name or path matches, such as '*.txt'. May be "
+        "repeated.",
     ),
     click.option(
         "--exclude", multiple=True, metavar="GLOB",
-        help="In folders, skip files and folders that match.",
+        help="In folders, skip files and folders whose name or path matches. May be repeated.",
     ),
     click.option(
         "--max-errors", type=Count(), default=0, show_default=True,

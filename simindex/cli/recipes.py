@@ -112,8 +112,9 @@ recipe_options: Option = collected(
     ),
     click.option(
         "--sketch-bits", type=Count(example="512"),
-        help="Width of a sketch that is stored with each fingerprint, for --similarity: a multiple "
-        "of 64, such as 512 or 1024. Default: none.",
+        help="Width of a sketch, which is stored with each fingerprint and makes --similarity more "
+        "precise: a multiple of 64, such as 512 or 1024. Default: no "
+        "sketch; 512 for a new index of `dedup --similarity`.",
     ),
     click.option(
         "--unit", type=click.Choice(["word", "char"]),
@@ -121,13 +122,15 @@ recipe_options: Option = collected(
     ),
     click.option(
         "--ngram", callback=_ngram, metavar="N[,N...]",
-        help="How many neighbouring words or characters make a feature. 1,2 takes single ones and "
-        "pairs.",
+        help="How many neighbouring words or characters make a feature: up to 5 words or 16 "
+        "characters. 1,2 takes single words and pairs. Default: 1; without idf 1,2; for characters "
+        "5.",
     ),
     click.option(
         "--weighting", type=click.Choice(_OF_TEXTS),
         help="How much each feature counts. Weightings with idf first learn from your documents "
-        "how rare each feature is.",
+        "how rare each feature is. Default: balanced-tfidf for single words, else tfidf; sublinear "
+        f"for `fingerprint`, `diff` and fewer than {LEAST_DOCUMENTS} documents.",
     ),
     click.option(
         "--projection", type=click.Choice(PROJECTIONS),
@@ -136,19 +139,21 @@ recipe_options: Option = collected(
     click.option(
         "--seed", type=Count(most=(1 << 32) - 1, example="42 or 1k"),
         help="Number from which the random vectors are made. Fingerprints of different seeds "
-        "cannot be compared.",
+        "cannot be compared. Default: 0.",
     ),
     click.option(
         "--stop-words", callback=_stop_words, metavar="LANGUAGE|@FILE",
         help="Words to remove: the common words of a language such as en, or those of a file with "
-        "one word a line.",
+        "one word on each line. Default: none.",
     ),
     click.option(
         "--stemmer", metavar="NAME",
-        help="Reduce words to stems by this Snowball algorithm, such as english.",
+        help="Reduce words to stems by this Snowball algorithm, such as english. Default: no "
+        "stems.",
     ),
     click.option(
-        "--min-features", type=Count(), help="Give no fingerprint to texts with fewer features."
+        "--min-features", type=Count(),
+        help="Give no fingerprint to texts with fewer different features. Default: 1.",
     ),
 )
 """How texts become fingerprints; the command gets what was asked for as `recipe_given`."""
@@ -312,14 +317,14 @@ class Learning:
 idf_options: Option = collected(
     "learning", Learning,
     click.option(
-        "--idf-sample", "sample", type=Share(), metavar="FRACTION",
-        help="Share of the documents to learn word weights (idf) from, in a first pass. Default: "
-        "1, all of them.",
+        "--idf-sample", "sample", type=Share(), metavar="SHARE",
+        help="Share of the documents to learn word weights (idf) from, such as 0.1, in a first "
+        "pass. Default: 1, all of them.",
     ),
     click.option(
         "--idf-first", "first", type=Count(1), metavar="N",
         help="Learn word weights (idf) from the first N documents, and read the inputs once. "
-        f"Default: {FIRST_DOCUMENTS:,} for inputs that can be read only once.",
+        f"Default: {FIRST_DOCUMENTS:,} for standard input and pipes, which can be read only once.",
     ),
 )
 """From which documents idf is learned; the command gets a `Learning` as `learning`."""

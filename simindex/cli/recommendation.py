@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 calibrated_option: Option = click.option(
     "--calibrated", is_flag=True,
-    help="Use the threshold that `simindex calibrate` recommended for INDEX, in place of "
-    "--distance.",
+    help="Use the threshold that `simindex calibrate` recommended and stored in INDEX, in place "
+    "of --distance.",
 )
 
 
@@ -34,13 +34,13 @@ def threshold_of(advice: Advice) -> str:
 def advised(advice: Advice) -> str:
     """A recommendation, and what it is expected to do."""
     not_reached = "" if advice.reached else (
-        f"; recall {advice.recall:g} and precision {advice.precision:g} are not reached together"
+        f"; recall {advice.recall:g} and precision {advice.precision:g} cannot be reached together"
     )
     return (
-        f"{threshold_of(advice)}: of pairs at cosine {advice.similarity:g} and above "
-        f"{percent(advice.misses)} are missed ({percent(advice.misses_low)} to "
-        f"{percent(advice.misses_high)}), of matches {percent(advice.strangers)} are below it "
-        f"({percent(advice.strangers_low)} to {percent(advice.strangers_high)}), by "
+        f"{threshold_of(advice)}: misses {percent(advice.misses)} ({percent(advice.misses_low)} to "
+        f"{percent(advice.misses_high)}) of the pairs at cosine {advice.similarity:g} or more, and "
+        f"{percent(advice.strangers)} ({percent(advice.strangers_low)} to "
+        f"{percent(advice.strangers_high)}) of its matches are below this cosine; measured on "
         f"{advice.documents:,} documents{not_reached}"
     )
 

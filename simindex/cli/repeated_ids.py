@@ -79,6 +79,6 @@ class RepeatedIds:
             has = "has" if repeated == 1 else "have"
             yield (
                 f"{count(repeated, 'document')} {has} the id of an earlier one, {other:,} of them "
-                "another text: documents with one id count as one, so they are not listed as "
-                "near-duplicates of each other; --id-field chooses another field for the id"
+                "with another text: documents with the same id count as one, so they are not "
+                "listed as near-duplicates of each other; --id-field NAME takes another field"
             )

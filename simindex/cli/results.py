@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from simindex.cli.app import AS_JSON, uninterrupted
-from simindex.cli.choices import NamedPath, Option, collected
+from simindex.cli.choices import NamedPath, Option, as_typed, collected
 from simindex.cli.targets import require_apart
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
@@ -42,7 +42,7 @@ class Results:
 
     def require_apart(self, inputs: tuple[str, ...], *indexes: str) -> None:
         """InvalidOption where FILE would be written over, or into, an input or an index."""
-        require_apart("-o", self.path, inputs, *indexes)
+        require_apart(out_typed(), self.path, inputs, *indexes)
 
     def opened(self, schema: Schema) -> AbstractContextManager[Write | None]:
         """What takes the results; None for lines for people, which go to standard output."""
@@ -56,7 +56,7 @@ class Results:
         row = self.format or FORMATS[JSONL]
         if self.path is None:
             return _to_stdout(row, schema)
-        return row.to_file(Path(self.path), "-o", schema)
+        return row.to_file(Path(self.path), out_typed(), schema)
 
 
 @contextmanager
@@ -73,7 +73,9 @@ def _to_stdout(row: Format, schema: Schema) -> Iterator[Write]:
 
 def _results(output: str | None, out: str | None) -> Results:
     if out == "":
-        raise click.UsageError("the name of the file is empty: give -o a name such as pairs.csv")
+        raise click.UsageError(
+            f"the name of the file is empty: give {out_typed()} a name such as pairs.csv"
+        )
     path = None if out == STDOUT else out
     as_json = click.get_current_context().meta.get(AS_JSON, False)
     row = None if output is None else FORMATS[output]
@@ -83,8 +85,8 @@ def _results(output: str | None, out: str | None) -> Results:
         row = FORMATS[JSONL]
     if row is None and path is not None:
         raise click.UsageError(
-            f"-o {path} does not say the format: end it with one of {' '.join(_suffixes())}, or "
-            f"give --output {'|'.join(FORMATS)}"
+            f"{out_typed()} {path} does not say the format: end it with one of "
+            f"{' '.join(_suffixes())}, or give --output {'|'.join(FORMATS)}"
         )
     if row is not None and row.binary and path is None and sys.stdout.isatty():
         raise click.UsageError(
@@ -93,6 +95,11 @@ def _results(output: str | None, out: str | None) -> Results:
     if row is not None:
         load(row)
     return Results(row, path)
+
+
+def out_typed() -> str:
+    """The option that names the file of results, as it was typed."""
+    return as_typed("-o", "--out")
 
 
 def load(row: Format) -> None:
@@ -110,13 +117,13 @@ result_options: Option = collected(
     "results", _results,
     click.option(
         "--output", type=click.Choice(list(FORMATS)),
-        help="Format of the results. jsonl is what --json prints. Default: that of FILE's suffix, "
-        "or lines for people.",
+        help="Format of the results. jsonl is what --json prints. Default: the format of the "
+        "suffix of FILE; without -o plain lines for people, and in `export` JSON lines.",
     ),
     click.option(
         "-o", "--out", type=NamedPath(), metavar="FILE",
-        help="Write the results to FILE, which appears once they are complete, instead of standard "
-        "output.",
+        help="Write the results to FILE instead of standard output. FILE appears once they are "
+        "complete.",
     ),
 )
 """How results are written; the command gets `Results` as `results`."""

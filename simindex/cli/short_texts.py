@@ -44,8 +44,15 @@ def fingerprinted(
 class ShortTexts:
     """Makes the batches of a run, and counts the short texts among their rows."""
 
-    def __init__(self, recipe: Any, h: int, *, fixed: bool = False) -> None:
+    def __init__(
+        self, recipe: Any, h: int, *, fixed: bool = False, compares: bool = False,
+        advice: str | None = None,
+    ) -> None:
         self._recipe, self._h = recipe, h
+        self._compares = compares
+        """Whether the command itself compares within the radius that it is given."""
+        self._advice = advice
+        """What finds more where the radius cannot be given; None where it can."""
         self._fixed = fixed
         """Whether the documents go into an index that is there, so that the width is given."""
         self._kind = recipe.unit, recipe.sizes, recipe.weighting
@@ -88,6 +95,8 @@ class ShortTexts:
     @property
     def _help(self) -> str:
         """What else to try: a larger radius, or wider fingerprints with one larger still."""
+        if self._advice is not None:
+            return f" {self._advice}." if self._advice else ""
         options = []
         bits = self._recipe.bits
         for option, width, features in (
@@ -103,7 +112,7 @@ class ShortTexts:
             return ""
         (first, least), *others = options
         more = "".join(f", {other} in texts of {enough} or more" for other, enough in others)
-        if self._fixed:
+        if self._fixed and not self._compares:
             first = f"`simindex pairs {first}` or `query {first}`"
         return (
             f" {first} finds nine of ten such edits in texts of {least} {self._features} or "

@@ -20,20 +20,21 @@ DECIMALS = 4
 
 similarity_option: Option = click.option(
     "--similarity", type=Share(), metavar="COSINE",
-    help="In place of --distance: the least cosine of near-duplicates, from 0.5 to 1. It chooses "
-    "the radius, within which sketches, if INDEX has them, keep or reject each document.",
+    help="The least cosine of near-duplicates, from 0.5 to 1, in place of --distance. simindex "
+    "chooses the radius for it. If the index has sketches, they decide which documents within this "
+    "radius are similar enough.",
 )
 
 measure_option: Option = click.option(
     "--measure", type=click.Choice(("cosine", "jaccard")), default="cosine", show_default=True,
-    help="What --similarity is: jaccard is the resemblance of the sets of features, for an INDEX "
-    "whose recipe has --weighting binary.",
+    help="What --similarity measures: the cosine of weighted features, or the Jaccard resemblance "
+    "of the sets of features, from 1/3 to 1. jaccard needs an index with --weighting binary.",
 )
 
 share_option: Option = click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="With --similarity: the share of the near-duplicates at that similarity to find. 1 stands "
-    "for 0.85. Within a --distance all are found.",
+    help="With --similarity: share of the pairs at exactly that similarity to find; 1 means 0.85 "
+    "here. Without --similarity all pairs are found.",
 )
 """`--recall` of a command that is exact within a radius."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 import simindex
 from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
+from simindex.cli.numbers import Seconds
 from simindex.cli.opening import open_index
 from simindex.errors import IndexLocked
 from simindex.values import dataclass
@@ -34,21 +34,20 @@ class Turn:
             if silent_s == self.seconds:
                 raise
             if not self.quiet:
-                say(f"waiting for its turn: {error.what}")
+                say(f"waiting for another process: {error.what}")
         return open_index(path, "w", wait_s=self.seconds - silent_s)
 
 
 def _turn(wait: float) -> Turn:
-    if isnan(wait):
-        raise click.UsageError("--wait nan is not valid: give a number of seconds")
     return Turn(wait, click.get_current_context().params["quiet"])
 
 
 wait_option: Option = collected(
     "turn", _turn,
     click.option(
-        "--wait", type=click.FloatRange(min=0), default=0, metavar="SECONDS",
-        help="How long to wait if another process writes the index. Default: not at all.",
+        "--wait", type=Seconds(), default=0.0, metavar="SECONDS",
+        help="How long to wait if another process writes the index; inf waits without end. "
+        "Default: 0, do not wait.",
     ),
 )
 """The command gets a `Turn` as `turn`."""

@@ -29,6 +29,7 @@ _CALLS = (
     ("give ids=...", "name documents by --id"),
     (" bits wide, not ", " bits wide and those of the index "),
     ("with a recall", "with --recall"),
+    ("with IndexOptions(times=True) or `simindex build --times`", "with `simindex build --times`"),
     ("mode 'c' or ", ""),
     (", or open it with mode 'r'", ""),
     ("open the index with mode 'r', or ", ""),

@@ -48,7 +48,7 @@ def from_codes(codes: Any) -> U64:
     width = found.shape[1]
     if not width or width % WORD_BYTES:
         raise InvalidBatch(
-            f"codes of {8 * width} bits are no multiple of 64 bits",
+            f"codes of {8 * width} bits are not a multiple of 64 bits",
             remedy="pad each with zeros: numpy.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))",
             found=8 * width, expected="a multiple of 64",
         )

@@ -264,7 +264,7 @@ def _index_in(path: Path) -> Path:
     try:
         found = [one for one in path.iterdir() if SEAL.fullmatch(one.name)]
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise IndexNotFound(f"{path} is no folder of a shard", path=str(path)) from error
+        raise IndexNotFound(f"{path} is not the folder of a shard", path=str(path)) from error
     if len(found) != 1:
         raise IndexNotFound(f"{path} holds {len(found)} shards, not 1", path=str(path))
     return found[0]

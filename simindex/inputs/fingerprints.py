@@ -118,7 +118,7 @@ def checked_size(value: object) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 19:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_FEATURES:
-        raise Unusable(f"field {SIZE!r} is {value!r:.40}, no number of features")
+        raise Unusable(f"field {SIZE!r} is {value!r:.40}, which is not a number of features")
     return value
 
 
@@ -298,7 +298,9 @@ def _as_id(value: object) -> int | None:
 def _required_id(value: object) -> int:
     number = _as_id(value)
     if number is None:
-        raise Unusable(f"field 'id' is {value!r:.40}, no whole number from 0 to 2**64 - 1")
+        raise Unusable(
+            f"field 'id' is {value!r:.40}, which is not a whole number from 0 to 2**64 - 1"
+        )
     return number
 
 

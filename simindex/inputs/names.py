@@ -78,7 +78,7 @@ def _listed(path: str) -> Iterator[str]:
         with open_bytes(path) as stream:
             for number, line in lines(stream, MAX_PATH_BYTES):
                 if line is None or b"\0" in line:
-                    raise Unreadable("a line that is no path", number)
+                    raise Unreadable("a line that is not a path", number)
                 raw = (unmarked(line) if number == 1 else line).rstrip(b"\r\n")
                 if raw:
                     yield os.fsdecode(raw)

@@ -37,7 +37,7 @@ def whole_file(path: Path, option: str) -> Iterator[BinaryIO]:
         except OSError as error:
             raise InvalidOption(
                 f"{option} {path} cannot be written: {error.strerror}",
-                remedy="name a file in a folder that is there and can be written to",
+                remedy="name a file in a folder that exists and can be written to",
                 option=option.lstrip("-"), path=str(path),
             ) from error
         opened.told = str(path)

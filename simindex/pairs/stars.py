@@ -80,7 +80,7 @@ def as_preference(prefer: Any, mode: str) -> Any:
     """The preference, as it was given; InvalidOption where there is none to have."""
     if prefer is not None and mode != "star":
         raise InvalidOption(
-            f'prefer goes with mode="star": {mode} are named by their smallest ids',
+            f'prefer needs mode="star": {mode} are named by their smallest ids',
             remedy="leave prefer out", option="prefer",
         )
     return prefer

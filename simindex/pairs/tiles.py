@@ -215,8 +215,8 @@ class Room:
         least = max(least, FIXED_BYTES + stored.mask_bytes + later)
         if memory is not None and limit < least:
             raise InvalidOption(
-                f"memory_limit={memory:,} bytes is too little: {purpose} of this index need at "
-                f"least {least:,} bytes",
+                f"memory_limit={memory:,} bytes is too little, because {purpose} of this index "
+                f"need at least {least:,} bytes",
                 remedy="give at least that", option="memory_limit", found=memory, expected=least,
             )
         left = max(limit, least) - fixed

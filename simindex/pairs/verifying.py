@@ -55,7 +55,7 @@ def verifier_of(
         )
     if mode != "star":
         raise InvalidOption(
-            f'texts go with mode="star": in {mode} documents may be far from each other',
+            f'texts need mode="star": in {mode} documents may be far from each other',
             remedy="leave texts out", option="texts", found=mode, expected="star",
         )
     if recipe is None:

@@ -187,7 +187,7 @@ def forecast(
     if not fitting:
         least = min(found, key=lambda one: one.memory_bytes)
         raise InvalidOption(
-            f"no method fits {rows:,} rows of {bits} bits into {memory_bytes:,} bytes of memory: "
+            f"no method fits {rows:,} rows of {bits} bits into {memory_bytes:,} bytes of memory; "
             f"comparing every row needs the least, {least.memory_bytes:,} bytes",
             remedy="give at least that, or divide the rows among machines", option="memory",
             found=memory_bytes, expected=least.memory_bytes,

@@ -111,8 +111,8 @@ def plan_within(
             needed = max((bytes_needed for _, bytes_needed in chosen), default=0)
             return replace(planned, room_bytes=limit_bytes - needed)
     raise InvalidOption(
-        f"memory_limit={question.memory_limit} is too little for {queries:,} queries in a call: "
-        f"they need at least {least}",
+        f"memory_limit={question.memory_limit} is too little for {queries:,} queries in a call, "
+        f"which need at least {least}",
         remedy="give that, ask fewer queries at a time, or compare them with every row, "
         f'method="scan", which takes {scanned}', option="memory_limit",
         found=question.memory_limit, expected=least,

@@ -57,7 +57,7 @@ def within_memory(
     if memory < min(least.values()):
         general = registry.ANY_TABLE.name in least
         raise InvalidOption(
-            f"memory={memory} is too little for method={question.method!r}: it needs at least "
+            f"memory={memory} is too little for method={question.method!r}, which needs at least "
             f"{min(least.values())} bytes",
             remedy="give at least that" + ("" if general else ', or use method="auto"'),
             option="memory", found=memory, expected=min(least.values()),

@@ -101,23 +101,23 @@ class Similar:
         if not all within h."""
         found = share_within(self.h, self.similarity, self.bits) if share is None else share
         told = (
-            f"candidates within {self.h} of {self.bits} bits ({of_search}): {found:.2f} of the "
-            f"pairs at similarity {self.similarity:g}"
+            f"candidates within {self.h} of {self.bits} bits ({of_search}), with "
+            f"{found:.2f} of the pairs at similarity {self.similarity:g}"
         )
         if self.measure == "jaccard":
-            told += f", which sets of equal size have at the resemblance {self.asked:g}"
+            told += f", that of sets of equal size at the resemblance {self.asked:g}"
         if self.sketch_bits:
             told = f"{told}; kept within {self.most} of {self.sketch_bits} bits of sketch"
             return f"{told}, by the sizes of both sets" if self.measure == "jaccard" else told
         lower = [round(self.similarity - further, 4) for further in FURTHER]
-        strangers = " and ".join(
+        strangers = ", ".join(
             f"{share_within(self.h, cosine, self.bits):.2f} of those at {cosine:g}"
             for cosine in lower
         )
         unrelated = share_within(self.h, 0.0, self.bits)
         return (
-            f"{told}; {strangers}, and {unrelated:.0e} of unrelated ones, which all stay, as there "
-            "is no sketch"
+            f"{told}; without a sketch, {strangers} and {unrelated:.0e} of unrelated ones are "
+            "kept, too"
         )
 
 

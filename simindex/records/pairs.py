@@ -122,7 +122,7 @@ class Pairs:
         Raises
         ------
         InvalidBatch
-            If `prefer` is no list of ids.
+            If `prefer` is not a list of ids.
 
         Notes
         -----

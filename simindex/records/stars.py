@@ -149,7 +149,7 @@ def ranks(preferred: Any, ids: U64) -> U64:
 
 def _no_ids(found: Any) -> InvalidBatch:
     return InvalidBatch(
-        f"prefer: {found!r:.80} is no list of ids", found=type(found).__name__,
+        f"prefer: {found!r:.80} is not a list of ids", found=type(found).__name__,
         expected="ids (n,), best first",
     )
 

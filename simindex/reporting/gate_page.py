@@ -65,7 +65,7 @@ class GatePage:
             (f"{verdict.documents:,}", "documents"),
             (f"{verdict.matched:,}", "with a match"),
             (f"{100 * verdict.share:.3g}%", "of the documents"),
-            (f"{opening.limits} or more", "do not pass"),
+            (f"{opening.limits} or more", "are too many"),
         ]))
         write(section("Documents with a match", self._table(verdict)))
         write(section("How it was asked", facts(self._facts(verdict))))

@@ -307,7 +307,7 @@ def _expected(survey: Survey) -> str:
     made += note(
         "The share of pairs of a similarity, a cosine, that is found, if bits differ independently "
         f"of each other. Of {survey.rows:,} unrelated rows, about {_few(survey.strangers)} are "
-        f"within {survey.h} bits of a question if each bit is as often 0 as 1; rows with common "
+        f"within {survey.h} bits of a query if each bit is as often 0 as 1; rows with common "
         "words are more."
     )
     if survey.audit is not None:

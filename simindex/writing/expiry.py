@@ -13,7 +13,7 @@ from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.storage.tables import times
 
-EXPECTED = "seconds from 0 on, a timedelta, or a datetime with a time zone that is not to come"
+EXPECTED = "seconds from 0 on, a timedelta, or a past datetime with a time zone"
 
 
 def checked_time(older_than: Any, options: IndexOptions) -> int:
@@ -34,7 +34,7 @@ def checked_time(older_than: Any, options: IndexOptions) -> int:
             raise _refused(older_than, "has no time zone")
         before = older_than.timestamp()
         if before > now:
-            raise _refused(older_than, "is yet to come")
+            raise _refused(older_than, "is in the future")
     else:
         before = now - _seconds(older_than)
     return max(0, min(int(before), times.LAST_TIME))
@@ -49,7 +49,7 @@ def _seconds(age: Any) -> float:
             with suppress(OverflowError):
                 seconds = float(age)
     if not (isfinite(seconds) and seconds >= 0):
-        raise _refused(age, "is no age")
+        raise _refused(age, "is not an age")
     return seconds
 
 

@@ -27,8 +27,8 @@ def test_all_that_a_reading_met_is_said_once() -> None:
     intake.pass_over("rows.npy", "fingerprints")
     assert list(met(intake)) == [
         "skipped 4 files: binary file (a.bin, b.bin, c/d.bin, ...)",
-        "skipped 1 file: fingerprints (rows.npy); `build` and `query` read them from files that "
-        "are named, as in FOLDER/*.npy",
+        "skipped 1 file: fingerprints (rows.npy); `build` and `query` read such files if you "
+        "name them, as in FOLDER/*.npy",
         "1 HTML file read with the markup, so pages with the same template may look alike: leave "
         "out --html raw and --format text",
         "2 files look like JSON lines and were read as one text each: give --format jsonl",
@@ -40,8 +40,8 @@ def test_the_field_of_ids_is_said_unless_it_was_asked_for() -> None:
     intake = Intake(id_fields=Counter(url=2), numbered=1, looked_for={"url"})
     assert "'url'" in next(named_by(intake, None))
     assert list(named_by(intake, "url")) == [
-        "1 record without an id (looked for url), named by file and line; --id-field names the "
-        "field"
+        "1 record without an id (looked for url), named by file and line; --id-field NAME "
+        "takes the id from a field"
     ]
 
 

@@ -42,12 +42,12 @@ def test_the_nearest_come_in_parts_of_bounded_size(
     index.close()
 
 
-def test_one_question_that_memory_does_not_hold_is_told() -> None:
+def test_one_query_whose_matches_do_not_fit_is_told() -> None:
     def query(batch: Any, memory_limit: int = 0) -> Any:
         raise MemoryError
         yield
 
-    with pytest.raises(InvalidOption, match="matches of one question"):
+    with pytest.raises(InvalidOption, match="matches of one query"):
         list(Budget(1 << 40, 64).ask(EQUAL[:9], partial(near_in_parts, query)))
 
 

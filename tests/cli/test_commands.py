@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,48 @@ def test_every_option_that_is_a_path_refuses_what_looks_like_an_option() -> None
         assert isinstance(option.type, NamedPath), place
     assert NamedPath().convert("./-q", None, None) == "./-q"
     assert NamedPath().convert("-", None, None) == "-"
+
+
+def options_of(
+    command: click.Command, name: str = ""
+) -> Iterator[tuple[str, click.Option]]:
+    """The options of a command, or of all commands of a group, each with the command's name."""
+    if not isinstance(command, click.Group):
+        yield from ((name, one) for one in command.params if isinstance(one, click.Option))
+        return
+    context = click.Context(command)
+    for one in command.list_commands(context):
+        inner = command.get_command(context, one)
+        assert inner is not None
+        yield from options_of(inner, f"{name} {one}".strip())
+
+
+EXTRAS = {
+    "--recipe", "--output", "--similarity", "--list", "--certificates", "-o", "--keys-from",
+    "--index", "--top", "--report-format", "--price",
+}
+"""Options without which there is no such value at all."""
+
+
+def test_help_says_what_counts_without_an_option_and_which_may_be_repeated() -> None:
+    for name, option in options_of(program):
+        told = option.help or ""
+        if option.multiple:
+            assert "May be repeated." in told, (name, option.opts)
+        elif not (option.is_flag or option.required or option.hidden or option.opts[0] in EXTRAS):
+            assert option.show_default or "Default: " in told, (name, option.opts)
+
+
+@pytest.mark.parametrize("name", [None, "ray"])
+def test_the_list_of_commands_has_whole_sentences(name: str | None) -> None:
+    """On a terminal of 80 columns, where a longer one would be cut."""
+    group = program if name is None else program.every_command()[name]
+    told = group.get_help(click.Context(group, info_name="simindex", terminal_width=80))
+    listed = told.partition("Commands:")[2].strip().splitlines()
+    assert len(listed) > 5
+    for line in listed:
+        assert line.endswith("."), line
+        assert not line.endswith("..."), line
 
 
 @pytest.mark.parametrize(("typed", "meant"), [

@@ -39,7 +39,7 @@ def test_tune_measures_the_recall_if_asked(run: Run, built: str, objects: Any) -
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("audit"))
     for words in ("recall ", " - ", "at h=6, asked 0.9, on ", "of 100, commit 2; by "):
         assert words in line
-    assert "looking up 100 documents at most within 6 bits, at recall 0.9" in result.stderr
+    assert "looking up at most 100 documents within 6 bits, once at recall 0.9" in result.stderr
     told = run("stats", built, "-v").stdout
     assert line.split(maxsplit=1)[1] in told
     (stats,) = objects(run("stats", built, "--json").stdout)
@@ -120,9 +120,9 @@ def test_queries_without_weights_are_exact_and_it_is_said(run: Run, built: str) 
     assert "exact, since the queries have no weights; psm, expected recall >= 0.6" in both.stderr
     explained = run("explain", built, "--fingerprint", "0" * 16, "--recall", 0.9, "-v")
     assert "exact, since the queries have no weights" in explained.stderr
-    assert "judged by" not in explained.stderr
+    assert "flips is chosen by" not in explained.stderr
     explained = run("explain", built, *with_weights, "--recall", 0.9, "-v")
-    assert "the number of flips is judged by" in explained.stderr
+    assert "the number of flips is chosen by" in explained.stderr
 
 
 # -- memory ---------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def test_memory_decides_what_is_searched(run: Run, permuted: str) -> None:
             assert "exact" in told.stdout + told.stderr
         for size, method in ((15999, "auto"), ("1B", "scan")):
             refused = run(command, *asked, "--memory", size, "--method", method, code=2)
-            assert f"--method {method}: it needs at least 16000 bytes" in refused.stderr
+            assert f"--method {method}, which needs at least 16000 bytes" in refused.stderr
         refused = run(command, *asked, "--memory", "16000", "--method", "bphs", code=2)
         assert "or use --method auto" in refused.stderr
         assert "'much' is not a size" in run(command, *asked, "--memory", "much", code=2).stderr

@@ -68,7 +68,7 @@ def test_columns_are_read_once(
     assert "learned from 200 documents, all of the inputs" in told.stderr
     assert "t.parquet:8: no fingerprint: it has no words that count" in told.stderr
     assert "t.parquet:9: no fingerprint: empty" in told.stderr
-    assert "1 document has the id of an earlier one, 1 of them another text" in told.stderr
+    assert "1 document has the id of an earlier one, 1 of them with another text" in told.stderr
     assert rows(run, "i.sim") == wanted(run, monkeypatch, *options)
     with simindex.open("i.sim", "r") as index:
         assert [one for one in index.check() if one.severity == "error"] == []

@@ -36,7 +36,7 @@ MISTAKES = [
     ("build new.sim", 2, "nothing to build from: give an INPUT after INDEX"),
     ("build new.sim docs --apend", 2, "Did you mean"),
     ("build pages.sim docs --append --overwrite", 2, "exclude each other"),
-    ("build new.sim docs --on-existing skip", 2, "--on-existing goes with --append"),
+    ("build new.sim docs --on-existing skip", 2, "--on-existing needs --append"),
     ("build pages.sim docs --append --on-existing maybe", 2, "'replace', 'skip', 'error'"),
     ("pairs pages.sim docs", 2, "unexpected extra argument (docs)"),
     ("stats", 2, "Missing argument 'INDEX'"),
@@ -83,7 +83,7 @@ MISTAKES = [
     ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4",
      "convert it to UTF-8, leave this file out, or skip"),
     ("build new.sim rows", 1, "skipped 1 file: fingerprints (rows/rows.npy); `build` "
-     "and `query` read them"),
+     "and `query` read such files if you name them"),
     ("build new.sim rows/rows.npy keyed.jsonl", 4, "keyed.jsonl:1: here rows have keys, and rows "
      "before it have ids or no names", "build another index of these rows"),
     ("build numbers.sim keyed.jsonl --append", 4, "and those of the index have ids or no names"),
@@ -176,10 +176,10 @@ MISTAKES = [
     ("tune pages.sim --recall 0.9", 2, "give --audit, too"),
     # What is dropped, deleted and written
     ("dedup nothere.jsonl", 4, "nothere.jsonl: no such file or folder"),
-    ("dedup docs --keep shortest", 2, "'shortest' is no policy: give first, longest"),
+    ("dedup docs --keep shortest", 2, "'shortest' is not a policy: give first, longest"),
     ("dedup docs --keep highest:date", 4, "a text file has no field 'date' to rank it by",
      "give --keep first or longest"),
-    ("dedup docs --audit nofolder/x.jsonl", 2, "name a file in a folder that is there"),
+    ("dedup docs --audit nofolder/x.jsonl", 2, "name a file in a folder that exists"),
     ("dedup docs --audit docs/fox.txt", 2, "is the input docs, or in it: name another file"),
     ("dedup docs --index pages.sim --bits 128", 2, "it has --bits 64: leave out --bits 128"),
     ("dedup docs --temp-dir nofolder", 2, "name another with --temp-dir"),
@@ -195,7 +195,7 @@ MISTAKES = [
     ("export pages.sim --format csv", 2, "--output names the format of results"),
     ("merge pages.sim --output week.sim", 2, "the new index is named with -o, or --out"),
     ("dedup news.jsonl --index pages.sim --audit gone.csv", 2, "--audit gone.csv is csv, and each "
-     "run with --index adds to the audit", "name a file that ends with .jsonl"),
+     "run with --index adds lines to the file", "name a file that ends with .jsonl"),
     ("pairs pages.sim -o pairs.xls", 2, "-o pairs.xls does not say the format", ".parquet"),
     ("pairs pages.sim -o pages.sim/pairs.csv", 2, "-o pages.sim/pairs.csv is the index pages.sim"),
     ("pairs pages.sim -o no/where.csv", 2, "cannot be written: No such file or directory"),

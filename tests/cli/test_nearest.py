@@ -45,7 +45,7 @@ def test_the_first_five_without_a_match_are_told_the_nearest(
         f"simindex: the nearest to {query} is a, at distance {bits_from_a(query)}"
         for query in FAR[: min(5, queries)]
     ]
-    remark = f"the nearest of 5 of the {queries} queries without a match: --top 1 finds those of"
+    remark = f"the nearest documents to 5 of the {queries} queries without a match: --top 1 finds"
     assert (remark in told) is (queries > 5)
 
 
@@ -84,7 +84,7 @@ def test_queries_of_several_batches_count_together(
     assert without.number == 5
     with simindex.open(keyed) as index:
         assert [name for name, _ in without.nearest(index)] == ["0b", "1a", "1b"]
-        assert "of 3 of the 5 queries" in str(without.remark(index))
+        assert "to 3 of the 5 queries" in str(without.remark(index))
         assert Unmatched(0).remark(index) is None
         monkeypatch.setattr(nearest, "NEAREST_ROWS", 1)
         assert list(without.nearest(index)) == []

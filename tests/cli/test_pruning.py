@@ -106,7 +106,7 @@ def test_an_index_that_is_new_has_nothing_to_prune(run: Run, folders: Path) -> N
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (["a", "--prune"], "--prune goes with --append"),
+        (["a", "--prune"], "--prune needs --append"),
         (["b/6.jsonl", "--append", "--prune"], "and b/6.jsonl is not a folder"),
         ([".", "--append", "--prune"], "run it from the folder above"),
     ],

@@ -55,7 +55,7 @@ def test_idf_is_learned_from_enough_documents_only(run: Run, command: str, strea
             assert f"word weights learned from {number} documents, all of" in told
         else:
             assert recipe == simindex.Recipe()
-            assert "too few to learn word weights from (it takes 30)" in told
+            assert "too few to learn word weights from (30 are needed)" in told
 
 
 def test_few_documents_are_learned_from_if_that_is_asked(run: Run) -> None:

@@ -108,6 +108,18 @@ def test_output_counts_before_the_suffix_and_json(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("indexes")
+@pytest.mark.parametrize("option", ["-o", "--out"])
+def test_an_error_names_the_option_as_it_was_typed(run: Run, option: str) -> None:
+    for name, said in (
+        ("rows.txt", "rows.txt does not say the format"),
+        ("no/rows.csv", "no/rows.csv cannot be written"),
+        ("ids.sim/rows.csv", "ids.sim/rows.csv is the index ids.sim, or in it"),
+    ):
+        assert f"{option} {said}" in run("pairs", "ids.sim", option, name, code=2).stderr
+    assert f"give {option} a name" in run("pairs", "ids.sim", option, "", code=2).stderr
+
+
+@pytest.mark.usefixtures("indexes")
 def test_no_match_is_a_header(run: Run) -> None:
     words = ("query", "ids.sim", "--fingerprint", "f" * 16, "--output", "csv")
     assert run(*words).stdout == "query,id,key,distance\n"

@@ -63,6 +63,20 @@ def test_what_helps_is_larger_and_enough(run: Run) -> None:
     assert "9 of 40 documents have fewer than 10" in told and "-d 20" not in told
 
 
+def test_what_helps_can_be_given_to_the_command(run: Run) -> None:
+    """A similarity chooses the radius, and an index that is there has a width."""
+    given = documents(*range(1, 41))
+    told = run("dedup", "--similarity", 0.9, input=given).stderr
+    assert "of 40 documents have fewer than" in told
+    assert "A smaller --similarity finds more of these edits. Equal texts" in told
+    assert "-d " not in told and "--bits" not in told
+    run("dedup", "--index", "i.sim", input=given)
+    told = run("dedup", "--index", "i.sim", input=given.replace('"d', '"e')).stderr
+    assert " -d 10 finds nine of ten such edits in texts of 20 words or more. Equal" in told
+    told = run("dedup", input=given).stderr
+    assert " -d 10 finds nine of ten such edits in texts of 20 words or more, --bits 256 " in told
+
+
 def test_few_short_texts_among_many_are_counted_and_not_spoken_of(run: Run) -> None:
     for others, spoken_of in ((99, True), (100, False)):
         given = documents(5, *[3 * WORDS[4]] * others)

@@ -86,7 +86,7 @@ def test_a_resemblance_is_told_as_one(run: Run, sketched: Path) -> None:
     for one in found:
         cosine = cos(pi * one["distance"] / 128)
         assert one["similarity"] == round(cosine / (2 - cosine), 4)
-    assert "which sets of equal size have at the resemblance 0.8" in done.stderr
+    assert "that of sets of equal size at the resemblance 0.8" in done.stderr
     run("export", sketched, "-o", "rows.jsonl")
     done = run("query", sketched, "rows.jsonl", "--similarity", "0.8", "--measure", "jaccard")
     values = {line.split("\t")[3] for line in done.stdout.splitlines()}
@@ -136,7 +136,8 @@ def test_rows_of_other_sketches_are_bad_records(run: Run, sketched: Path) -> Non
     done = run("build", sketched, "plain.jsonl", "--append", code=4)
     assert "plain.jsonl:1: no sketch, and a sketch of 128 bits is needed" in done.stderr
     for sketch, wrong in (
-        ('"' + "0" * 32 + '", "size": "3 kB"', "field 'size' is '3 kB', no number of features"),
+        ('"' + "0" * 32 + '", "size": "3 kB"',
+         "field 'size' is '3 kB', which is not a number of features"),
         ('"' + "0" * 32 + '", "size": -1', "field 'size' is -1"),
         ('"ab"', "'ab' is not a sketch"), ("7", "field 'sketch' is a value of type int"),
         ('"' + "0" * 16 + '"', "a sketch of 64 bits, and a sketch of 128 bits is needed"),

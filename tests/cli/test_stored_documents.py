@@ -79,7 +79,7 @@ def test_a_record_without_an_id_replaces_no_other(
 def test_on_existing_goes_with_append(run: Run, write_jsonl: Callable[..., Path]) -> None:
     write_jsonl("a.jsonl", [{"id": "a", "text": text(1)}])
     refused = run("build", "i.sim", "a.jsonl", "--on-existing", "skip", code=2).stderr
-    assert "goes with --append" in refused
+    assert "needs --append" in refused
 
 
 def test_a_text_that_lost_its_fingerprint_replaces_the_old_one(run: Run) -> None:

@@ -68,7 +68,7 @@ def test_a_command_waits_for_the_writer(
         while "waiting" not in line:  # names of files may be told before
             assert line, process.poll()
             line = process.stderr.readline().decode()
-        assert "simindex: waiting for its turn: " in line
+        assert "simindex: waiting for another process: " in line
         assert f"{index} is locked by a writer: " in line and str(writer.process.pid) in line
         writer.end()
         assert process.wait(timeout=60) == 0, process.stderr.read()
@@ -116,7 +116,7 @@ def test_it_is_said_once_after_a_second(
     with Turn(60, quiet).open(tmp_path / "i.sim") as index:
         assert len(index) == 3
     thread.join()
-    assert capsys.readouterr().err.count("waiting for its turn") == (not quiet)
+    assert capsys.readouterr().err.count("waiting for another process") == (not quiet)
 
 
 def test_an_interrupt_ends_the_wait(spawn: Spawn, tmp_path: Path, index: str) -> None:
@@ -131,11 +131,11 @@ def test_an_interrupt_ends_the_wait(spawn: Spawn, tmp_path: Path, index: str) ->
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ("build new.sim more.jsonl --wait 5", "--wait goes with --append or --overwrite"),
-        ("dedup more.jsonl --wait 5", "--wait goes with --index"),
-        ("compact i.sim --wait -1", "-1.0 is not in the range x>=0"),
-        ("compact i.sim --wait soon", "'soon' is not a valid float"),
-        ("compact i.sim --wait nan", "--wait nan is not valid: give a number of seconds"),
+        ("build new.sim more.jsonl --wait 5", "--wait needs --append or --overwrite"),
+        ("dedup more.jsonl --wait 5", "--wait needs --index"),
+        ("compact i.sim --wait -1", "'-1' is not a number of seconds of 0 or more"),
+        ("compact i.sim --wait soon", "'soon' is not a number of seconds of 0 or more"),
+        ("compact i.sim --wait nan", "'nan' is not a number of seconds of 0 or more"),
     ],
 )
 def test_a_wrong_wait_is_refused(run: Run, index: str, call: str, said: str) -> None:

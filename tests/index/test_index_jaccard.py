@@ -51,7 +51,7 @@ def test_estimates_are_the_resemblance_of_the_sets(
         off = (found.similarity - resemblance) / found.similarity_error
         assert 0.6 < float(np.std(off)) < 1.5
         cosine = 2 * (resemblance - 0.15) / (0.85 + resemblance)
-        assert f"at similarity {cosine:g}, which sets of equal size" in found.stats.guarantee
+        assert f"at similarity {cosine:g}, that of sets of equal size" in found.stats.guarantee
         assert (found.similarity >= resemblance - 0.15 - 1e-3).all()
         again = index.query([made[0][1]], similarity=cosine, recall=0.999)
         assert again.distance.tolist() == found.distance[found.query == 0].tolist()

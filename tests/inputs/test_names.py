@@ -60,7 +60,7 @@ def test_a_list_can_be_piped(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("no*.txt", r"no\*\.txt: no file or folder matches"), ("@no", "@no: cannot be opened"),
-     ("@bad", "@bad:2: a line that is no path"), ("@long", "@long:1: a line that is no path"),
+     ("@bad", "@bad:2: a line that is not a path"), ("@long", "@long:1: a line that is not a path"),
      ("@in", "@in: cannot be opened")],
 )
 def test_what_stands_for_nothing_is_refused(name: str, reason: str) -> None:

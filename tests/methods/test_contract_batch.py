@@ -202,13 +202,13 @@ def test_queries_that_are_dropped_save_probes(stored: Case) -> None:
 
 def test_too_little_memory_says_the_least_that_works(stored: Case) -> None:
     ask: Any = {"h": 3, "recall": 0.9, "method": "psm"}
-    with pytest.raises(InvalidOption, match="they need at least") as caught:
+    with pytest.raises(InvalidOption, match="which need at least") as caught:
         stored.index.query(stored.batch(), memory_limit=1 << 20, **ask)
     least = caught.value.data["expected"]
     assert caught.value.data["option"] == "memory_limit"
     found = stored.index.query(stored.batch(), memory_limit=least, **ask)
     assert len(found) > 1000
-    with pytest.raises(InvalidOption, match="they need at least"):
+    with pytest.raises(InvalidOption, match="which need at least"):
         stored.index.query(stored.batch(), memory_limit=least - 1, **ask)
 
 

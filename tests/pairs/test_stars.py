@@ -122,9 +122,9 @@ def test_pairs_of_an_index_bring_its_keys(index_path: object) -> None:
 def test_a_preference_is_a_list_of_ids_for_stars() -> None:
     rows = np.array([0, 1], np.uint64)
     for wrong in (["a"], [[0]], [0.5], object()):
-        with pytest.raises(InvalidBatch, match="no list of ids"):
+        with pytest.raises(InvalidBatch, match="not a list of ids"):
             simindex.find_clusters(rows, h=1, prefer=wrong)
-    with pytest.raises(InvalidOption, match="prefer goes with"):
+    with pytest.raises(InvalidOption, match="prefer needs"):
         simindex.find_clusters(rows, h=1, mode="components", prefer=[0])
     assert simindex.find_clusters(rows, h=1, prefer=[]).clusters == 1
 

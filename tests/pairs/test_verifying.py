@@ -81,7 +81,7 @@ def test_texts_that_nothing_can_compare_are_refused() -> None:
     assert verifier_of(None, None, None, "components") is None
     for texts, asked, recipe, mode, told in (
         ({}, None, RECIPE, "star", "give similarity=0.9"),
-        ({}, ASKED, RECIPE, "components", 'go with mode="star"'),
+        ({}, ASKED, RECIPE, "components", 'need mode="star"'),
         ({}, ASKED, None, "star", "has no recipe"),
         (["a"], ASKED, RECIPE, "star", "give a mapping"),
     ):

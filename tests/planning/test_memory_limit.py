@@ -24,7 +24,7 @@ def within(limit: int, *, queries: int = 100_000, first: bool = False, taken: in
 
 
 def least(**options: Any) -> int:
-    with pytest.raises(InvalidOption, match="they need at least") as caught:
+    with pytest.raises(InvalidOption, match="which need at least") as caught:
         within(1 << 20, **options)
     return int(caught.value.data["expected"])
 

@@ -45,8 +45,8 @@ def test_without_a_sketch_the_radius_is_the_threshold() -> None:
     found = made(sketch_bits=0)
     assert (found.h, found.most, found.compared_bits) == (12, 12, 64)
     told = found.guarantee("exact")
-    assert "12 of 64 bits (exact): 0.88 of the pairs at similarity 0.9" in told
-    assert "0.66 of those at 0.85 and 0.44 of those at 0.8, and 2e-07 of unrelated ones" in told
+    assert "12 of 64 bits (exact), with 0.88 of the pairs at similarity 0.9" in told
+    assert "0.66 of those at 0.85, 0.44 of those at 0.8 and 2e-07 of unrelated ones" in told
     assert found.compared_by(1024).most == threshold(0.9, 1024)
     assert "kept within 73 of 512 bits of sketch" in made().guarantee("exact")
     assert "of those at" not in made().guarantee("exact")

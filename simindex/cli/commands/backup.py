@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 @click.argument("backup_path", metavar="DEST", type=NamedPath())
 @click.option(
     "--verify", is_flag=True,
-    help="Read every byte and compare it with its checksum, also of files that are not copied.",
+    help="Read every byte and compare it with its checksum, also in files that are not copied.",
 )
 @output_options
 def backup(
     index_path: str, backup_path: str, verify: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Make the folder DEST a backup of INDEX.
+    """Make the folder DEST a backup of INDEX, or update it.
 
-    DEST is new, empty, or an older backup of INDEX, which is brought up to date. Others may read
-    and write INDEX meanwhile. Files become hard links where the file system has them, so DEST takes
-    almost no space there; elsewhere new files are copied. DEST is an index: every command opens it.
+    DEST is a new name, an empty folder, or an older backup of INDEX. Other processes may read and
+    write INDEX meanwhile. On the file system of INDEX, files become hard links if it has them, so
+    DEST takes almost no space. On another one, files that DEST does not have yet are copied. DEST
+    is an index, so every command can open it.
     """
     with (
         open_index(index_path, "r") as index,
@@ -49,9 +50,9 @@ def _outcome(report: BackupReport, index_path: str, backup_path: str) -> str:
     """What a backup has done, in the words of the shell."""
     files = report.linked + report.kept + report.copied
     new = report.linked + report.copied
-    parts = [f"{count(files, 'file')}, {new:,} of them new"] if report.kept else [
-        count(files, "file")
-    ]
+    parts = [f"the catalog and {count(files, 'other file')}"]
+    if report.kept:
+        parts.append(f"{new:,} of them new")
     if report.copied:
         parts.append(f"{report.copied:,} copied")
     verified = ", every byte verified" if report.verified else ""

@@ -61,14 +61,14 @@ NO_RECIPE = "no other index can use it", "name an index with a recipe, or leave 
 
 batch_rows_option: Option = click.option(
     "--batch-rows", type=Count(),
-    help="How many documents to collect in memory before a file of the index is written. "
-    "Default: 1,048,576.",
+    help="How many documents to collect in memory before a file of the index is written. More "
+    "take more memory, and make fewer files. Default: 1,048,576.",
 )
 
 recipe_of_option: Option = click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
-    help="Use the recipe of another index, with its word weights and radius, so that `query INDEX "
-    "--index OTHER` can compare both.",
+    help="Use the recipe of another index, with its word weights (idf) and its radius. `simindex "
+    "query --index` can then compare both indexes.",
 )
 
 
@@ -77,28 +77,31 @@ recipe_of_option: Option = click.option(
 @inputs_argument
 @click.option(
     "--append", is_flag=True,
-    help="Add to the index, with its own recipe. Create it if there is none.",
+    help="Add to INDEX, with the recipe that it stores. Create it if it does not exist.",
 )
 @click.option(
     "--on-existing", type=click.Choice(CHOICES),
-    help="With --append, what to do with a document whose key the index has: replace the stored "
-    "one (default), skip the new one, or end with an error.",
+    help="With --append, what to do with a document whose key INDEX has already: replace the "
+    "stored one, skip the new one, or end with an error. Default: replace.",
 )
 @click.option(
     "--prune", is_flag=True,
-    help="With --append and folders as INPUTs, delete the documents of INDEX that these folders no "
-    "longer have.",
+    help="With --append, and folders as INPUTs: also delete the documents of INDEX whose files "
+    "these folders no longer have.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing index.")
+@click.option(
+    "--overwrite", is_flag=True,
+    help="Replace an existing INDEX once the new one is complete.",
+)
 @click.option(
     "--commit-every", type=Count(1), default=0, metavar="N",
-    help="Commit after every N documents, so that an interrupted run keeps them. Default: one "
-    "commit for the whole run, all or nothing.",
+    help="Commit after every N documents, so that an interrupted run keeps those. Default: commit "
+    "once at the end, so that an interrupted run changes nothing.",
 )
 @batch_rows_option
 @times_option
 @structures_option
-@distance("the recipe", "The radius that INDEX stores")
+@distance("that of the recipe, 7 of 64 bits for the usual ones", "The radius that INDEX stores")
 @key_secret_option
 @recipe_of_option
 @recipe_options
@@ -115,9 +118,9 @@ def build(
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
-    An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
-    for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy, .hex, or the output
-    of `simindex export` or `simindex fingerprint`.
+    An INPUT is a text file, a .jsonl, .csv or .tsv file (also compressed), a folder of such files,
+    or - for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy or .hex files,
+    or the output of `simindex export` or `simindex fingerprint`.
     """
     from simindex.cli.building import NothingRead, Run, left_at
     from simindex.cli.contents import Rows, Texts, require_no_recipe
@@ -134,11 +137,11 @@ def build(
     if append and overwrite:
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
-        raise click.UsageError("--on-existing goes with --append")
+        raise click.UsageError("--on-existing needs --append")
     if turn.seconds and not (append or overwrite):
-        raise click.UsageError("--wait goes with --append or --overwrite")
+        raise click.UsageError("--wait needs --append or --overwrite")
     if prune and not append:
-        raise click.UsageError("--prune goes with --append")
+        raise click.UsageError("--prune needs --append")
     require_one_recipe(recipe_of, recipe_given, learning)
     if h is not None:
         recipe_given = {**recipe_given, "h": h}
@@ -184,7 +187,7 @@ def build(
             with open_index(path, "r") as index:
                 require_agreement(index, path, {"bits": bits}, {})
         if prune:
-            raise click.UsageError("--prune goes with texts, and the inputs hold fingerprints")
+            raise click.UsageError("--prune needs texts, and the inputs hold fingerprints")
         contents = Rows.of(inputs, reading, without, bits=bits, append=append)
     elif append and not first:
         with open_index(path, "r") as index:
@@ -251,7 +254,7 @@ def require_one_recipe(
     """Refuses --recipe together with options that would make another one."""
     if recipe_of is not None and (recipe_given or learning.asked):
         raise click.UsageError(
-            "--recipe uses the recipe of another index: drop the other options of the recipe"
+            "--recipe uses the recipe of another index: leave out the other options of a recipe"
         )
 
 

@@ -38,8 +38,8 @@ NEAR = 3
 @index_argument
 @inputs_argument
 @click.option(
-    "--similarity", type=Share(), default=SIMILARITY, show_default=True,
-    help="The least exact cosine of two near-duplicates.",
+    "--similarity", type=Share(), default=SIMILARITY, show_default=True, metavar="COSINE",
+    help="The least exact cosine of two near-duplicates, from 0.7 to 1.",
 )
 @click.option(
     "--recall", type=Share(), default=RECALL, show_default=True,
@@ -51,11 +51,11 @@ NEAR = 3
 )
 @click.option(
     "--sample", type=Count(2), default=SAMPLE, show_default=True, metavar="N",
-    help="Number of documents to draw. Each is compared with each.",
+    help="Number of documents to draw, up to 100,000. Each one is compared with all others.",
 )
 @click.option(
     "--seed", type=Count(most=(1 << 32) - 1), default=0, show_default=True,
-    help="Number that the sample and the edits are drawn by.",
+    help="Another number draws another sample and other edits.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the recommendation, and do not store it.")
 @click.option(
@@ -72,13 +72,13 @@ def calibrate(
     sample: int, seed: int, dry_run: bool, output: str | None, turn: Turn, threads: int | None,
     verbose: bool, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Recommend a threshold for INDEX, measured on a sample of your own documents.
+    """Recommend a threshold for INDEX from a sample of documents.
 
     Draws a sample of the INPUTs, which should be documents like those of INDEX. Without an INPUT it
-    reads the files that keys of INDEX name. Compares the pairs in the sample by the exact cosine of
-    their features, makes edited copies, and measures which of them each radius misses, with and
-    without a sketch. Stores the recommendation in INDEX: `stats` shows it, and
-    `query --calibrated` and `dedup --calibrated` use it.
+    reads the files that the keys of INDEX name. Computes the exact cosine of each pair in the
+    sample, and makes edited copies of the documents. Measures which pairs and copies each radius
+    misses, with and without a sketch. Stores the recommendation in INDEX: `simindex stats` shows
+    it, and --calibrated of `query`, `pairs`, `clusters` and `dedup` uses it.
     """
     require_inputs(inputs, "check the name")
     intake = reading.intake()
@@ -118,8 +118,8 @@ def _why_nothing(found: CalibrationReport) -> str:
         return f"nothing is recommended: of {documents} no two that differ have {similar}"
     has = "pair that differs has" if pairs == 1 else "pairs that differ have"
     return (
-        f"nothing is recommended: of {documents} only {pairs} {has} {similar}, and it takes "
-        f"{LEAST_PAIRS}: give more documents, or a larger --sample"
+        f"nothing is recommended: of {documents} only {pairs} {has} {similar}, and "
+        f"{LEAST_PAIRS} are needed: give more documents, or a larger --sample"
     )
 
 
@@ -158,7 +158,7 @@ def lines_of(found: CalibrationReport, *, verbose: bool = False) -> Iterator[str
         yield f"{name:<12} {sketch}{advised(advice)}"
     own = found.pairs[0].features if found.pairs else ""
     yield ""
-    yield f"pairs that stand in the sample, near-duplicates from cosine {found.similarity:g} on"
+    yield f"pairs in the sample; near-duplicates have a cosine of {found.similarity:g} or more"
     yield f"{'features':<34} {'sketch':>6} {'h':>3} {'missed':>24} {'strangers':>24}     F1"
     for row in found.pairs:
         near = found.own is not None and abs(row.h - found.own.h) <= NEAR
@@ -170,7 +170,7 @@ def lines_of(found: CalibrationReport, *, verbose: bool = False) -> Iterator[str
             )
     yield ""
     if found.own is not None:
-        yield f"found at {threshold_of(found.own)}"
+        yield f"found by the threshold: {threshold_of(found.own)}"
     yield f"{'cosine':<16} {'found':>24} {'pairs':>8}"
     for one in found.by_similarity:
         if verbose or one.features == own:

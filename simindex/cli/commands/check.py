@@ -18,9 +18,10 @@ from simindex.cli.wording import with_files
 @index_argument
 @output_options
 def check(index_path: str, as_json: bool, quiet: bool) -> None:
-    """Verify every byte of INDEX.
+    """Check INDEX for damage: read and verify every byte.
 
-    Prints what is wrong, and exits with 3 if there is damage. With --json the last line counts it.
+    Prints a line for each problem, and exits with 3 if there is damage. With --json the last line
+    counts the problems.
     """
     started = time.perf_counter()
     with open_index(index_path, "r") as index:

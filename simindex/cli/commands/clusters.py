@@ -74,9 +74,9 @@ if TYPE_CHECKING:
 
 _MODE = click.option(
     "--mode", type=click.Choice(["star", "components"]), default="star", show_default=True,
-    help="star puts only documents near one representative into a cluster. components (single "
-    "linkage) also joins documents that are far apart, if a chain of near-duplicates leads from "
-    "one to the other.",
+    help="Which documents form a cluster. star: a representative and documents near it. components "
+    "(single linkage): all documents that a chain of near-duplicates connects, even if its ends "
+    "are far apart.",
 )
 
 _STAR = click.option("--star", "mode", flag_value="star", hidden=True)  # its name before --mode
@@ -98,31 +98,35 @@ def mode_options(command: Any) -> Any:
 @mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
-    help="List or omit documents without a near-duplicate.",
+    help="Print or omit documents without a near-duplicate.",
 )
 @click.option(
     "--keep", metavar="POLICY", callback=kept_option,
     shell_complete=suggested(lambda: [REPRESENTATIVE, *WRITTEN[:-1]]),
-    help="Say which document of each cluster to keep: representative, or first, longest, newest or "
-    "highest:FIELD, which need the INPUTs. Prints keep or drop, the document, its cluster, and the "
-    "document that is kept.",
+    help="Which document of each cluster to keep: representative, or first, longest, newest or "
+    "highest:FIELD, which need the INPUTs. Each line then has keep or drop, the document, its "
+    "cluster, and the document that is kept. Default: print the clusters only.",
 )
 @click.option(
     "--list", "listed", type=click.Choice(["keep", "drop"]),
-    help="With --keep, print only the names of the documents to keep, or to drop, such as for "
-    "`simindex delete INDEX --keys-from -`.",
+    help="With --keep, print only the names of the documents to keep, or to drop. `simindex delete "
+    "INDEX --keys-from -` reads such a list.",
 )
 @click.option(
-    "--date-field", metavar="NAME", help="With --keep newest, the field that has the date."
+    "--date-field", metavar="NAME",
+    help="With --keep newest, the field that has the date. Default: as for `simindex dedup`.",
 )
 @click.option(
     "--certificates", "certified", type=NamedPath(), metavar="FILE",
-    help="With --keep, write for each document to drop the kept one and the distance, and with "
-    "--similarity the estimated similarity: JSON lines, or a table if FILE ends with .csv or "
-    ".parquet.",
+    help="With --keep, write a line to FILE for each document to drop: the kept one and the "
+    "distance, and with --similarity the estimated similarity. FILE has JSON lines, or a table if "
+    "its name ends with .csv or .parquet.",
 )
 @verify_option
-@click.option("--temp-dir", type=NamedPath(), help="With --verify-text, folder for the texts.")
+@click.option(
+    "--temp-dir", type=NamedPath(), metavar="DIR",
+    help="With --verify-text, folder for the texts. Default: the temporary folder of the system.",
+)
 @memory_limit_option
 @threads_option
 @input_options
@@ -137,11 +141,10 @@ def clusters(
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
 
-    A cluster is a representative and its near-duplicates. Prints one line for each document: its
-    key (or id), the name of its cluster, the representative of the cluster, the size of the
-    cluster, and the distance to the representative, separated by tabs and ordered by cluster; then,
-    with --similarity, the estimated similarity. The name of a cluster is that of its document with
-    the smallest id.
+    A cluster is a representative and its near-duplicates. Prints one line for each document,
+    ordered by cluster: its key (or id), the name of its cluster, the representative, the size of
+    the cluster, and the distance to the representative, separated by tabs. With --similarity, the
+    estimated similarity follows. A cluster has the name of its document with the smallest id.
 
     INPUTs are those from which INDEX was built. Only --keep and --verify-text need them.
     """
@@ -149,9 +152,9 @@ def clusters(
     if verify_text:
         require_verifiable(similarity, mode, inputs, calibrated=calibrated)
     elif temp_dir is not None:
-        raise click.UsageError("--temp-dir goes with --verify-text")
+        raise click.UsageError("--temp-dir needs --verify-text")
     if certified is not None and mode != "star":
-        raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
+        raise click.UsageError(f"--certificates needs --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
     require_one(h, similarity)
     require_inputs(inputs)
@@ -261,10 +264,10 @@ def _checked_keep(
             (inputs, "an INPUT"),
         ):
             if given:
-                raise click.UsageError(f"{name} goes with --keep")
+                raise click.UsageError(f"{name} needs --keep")
         return None
     if date_field is not None and keep.policy != "newest":
-        raise click.UsageError("--date-field goes with --keep newest")
+        raise click.UsageError("--date-field needs --keep newest")
     if inputs and keep.policy == REPRESENTATIVE:  # with --verify-text they are not given here
         raise click.UsageError("--keep representative needs no INPUT: leave it out")
     return keep if date_field is None else replace(keep, field=date_field)

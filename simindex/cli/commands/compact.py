@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import index_argument, output_options, structures_option
+from simindex.cli.choices import index_argument, output_options, structured
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.progress import Progress
 from simindex.cli.turn import Turn, wait_option
@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 
 @program.command()
 @index_argument
-@click.option("--full", is_flag=True, help="Merge all files into one, and remove all deleted rows.")
-@structures_option
+@click.option("--full", is_flag=True, help="Merge all files into one, and drop all deleted rows.")
+@structured("leave them as they are")
 @wait_option
 @output_options
 def compact(
     index_path: str, full: bool, structures: tuple[str, ...] | None, turn: Turn, as_json: bool,
     quiet: bool,
 ) -> None:
-    """Merge the files of INDEX.
+    """Merge the files of INDEX, which makes queries faster.
 
-    Deleted rows of the merged files are removed; --full removes all. With --structures, also build
-    or remove permuted tables and slice lists.
+    Drops the deleted rows of the files that it merges. Most commands that write an index end with
+    this. --full merges all files, which needs as much free space as INDEX takes. --structures also
+    builds or removes permuted tables and slice lists.
     """
     started = time.perf_counter()
     with turn.open(index_path) as index:

@@ -13,10 +13,14 @@ SHELLS = ("bash", "zsh", "fish")
 @program.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print a script that completes commands, options and their values in a SHELL.
+    """Print the script with which a shell completes commands.
 
-    bash and zsh take it with  eval "$(simindex completion SHELL)"  in ~/.bashrc or ~/.zshrc, and
-    fish with  simindex completion fish | source  in its config.fish.
+    The tab key then completes commands, options, their values and names of files.
+
+    \b
+    bash: add to ~/.bashrc                   eval "$(simindex completion bash)"
+    zsh:  add to ~/.zshrc, after compinit    eval "$(simindex completion zsh)"
+    fish: add to ~/.config/fish/config.fish  simindex completion fish | source
     """
     completes = get_completion_class(shell)
     assert completes is not None, shell

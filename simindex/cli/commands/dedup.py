@@ -70,9 +70,10 @@ SKETCH_BITS = 512
 @click.option(
     "--index", "index_path", type=NamedPath(), metavar="INDEX",
     help="Also drop near-duplicates of the documents of this index, and add the printed documents "
-    "to it. A missing index is created; an existing one is used with its own recipe.",
+    "to it. It is created if it does not exist. An existing one is used with its own recipe. "
+    "Default: a temporary index.",
 )
-@distance("the recipe")
+@distance("that of the recipe, or of an existing --index")
 @similarity_option
 @measure_option
 @calibrated_option
@@ -80,11 +81,11 @@ SKETCH_BITS = 512
 @click.option(
     "--keep", default="first", show_default=True, metavar="POLICY", callback=keep_option,
     shell_complete=suggested(lambda: WRITTEN),
-    help="Which document of a group to keep: first, longest (the longest text), newest, "
-    "highest:FIELD (the highest number or text in FIELD), or none (drop the whole group). longest, "
-    "newest and highest read everything twice, standard input from a temporary copy. With standard "
-    "input and --buffer they choose within a buffer. What was printed before always wins, such as "
-    "what earlier runs with --index printed, also over a newer document.",
+    help="Which of several near-duplicates to keep: first, longest (the longest text), newest, "
+    "highest:FIELD (the highest number or text in FIELD), or none (drop all of them). longest, "
+    "newest and highest read the inputs twice, and standard input from a temporary copy. With "
+    "standard input and --buffer they choose within each buffer. A document that was printed "
+    "before always wins, such as one that an earlier run with --index printed.",
 )
 @click.option(
     "--date-field", metavar="NAME",
@@ -94,28 +95,33 @@ SKETCH_BITS = 512
 @click.option(
     "--buffer", "buffer_documents", type=Count(1), metavar="N",
     show_default=f"{FIRST_BUFFER} with --keep first, else {BUFFER}",
-    help="How many documents to collect before they are compared, printed and committed. At most "
-    "32 MB of them. A stream that does not end needs --weighting sublinear, too: else its first "
-    "10,000 documents are held to learn word weights from them.",
+    help="How many documents to collect before they are compared, printed and committed. A buffer "
+    "ends earlier at 32 MB. A stream that does not end also needs --weighting sublinear: other "
+    "weightings wait for 10,000 documents to learn word weights from.",
 )
 @click.option(
     "--mark", is_flag=True,
-    help="Drop nothing. Print all documents, and add to each a field near_duplicate_of: the kept "
-    "document that it would lose to, or null.",
+    help="Drop nothing. Print all documents, each with a field near_duplicate_of: the kept "
+    "document that it is a near-duplicate of, or null.",
 )
 @click.option(
     "--certificates", "--audit", "audit", type=NamedPath(), metavar="FILE",
-    help="Write a JSON line for each dropped document: its key, the key of the kept one, the "
-    "distance (with --similarity the estimated similarity, too), why it went, and the file and "
-    "line of both. With --index the lines are added to FILE, except those that it has. Without "
-    "--index, a FILE that ends with .csv or .parquet is a table, which is there at the end of the "
-    "run.",
+    help="Write a line of JSON to FILE for each dropped document: its key, the key of the kept "
+    "one, the distance, the reason, and the file and line of both. With --similarity it also has "
+    "the estimated similarity. With --index, lines are added to FILE, except those that it has. "
+    "Without --index, a FILE that ends with .csv or .parquet gets a table, which appears at the "
+    "end of the run. Both names are the same option.",
 )
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the stored near-duplicates to find. 1 is exact.",
+    help="Share of the stored near-duplicates to find. 1 finds all. With --similarity: of those "
+    "at exactly that similarity; 1 means 0.85 then.",
 )
-@click.option("--temp-dir", type=NamedPath(), help="Folder for the temporary index.")
+@click.option(
+    "--temp-dir", type=NamedPath(), metavar="DIR",
+    help="Folder for the temporary index and other temporary files. Default: the temporary folder "
+    "of the system.",
+)
 @times_option
 @recipe_options
 @idf_options
@@ -131,8 +137,9 @@ def dedup(
 ) -> None:
     """Copy documents without their near-duplicates.
 
-    Drops a document if its fingerprint is within the distance of that of a kept document, or with
-    --similarity if its sketch is near enough to that of a kept document.
+    Drops a document if its fingerprint differs from that of a kept document in at most --distance
+    bits. With --similarity it drops a document if the similarity that is estimated from both
+    sketches is high enough.
 
     Without an INPUT it reads standard input. It prints JSON lines byte for byte, and other
     documents as a JSON object of their fields. It keeps documents that have no fingerprint, such
@@ -140,10 +147,11 @@ def dedup(
 
     With --index it prints each buffer, and then commits it to INDEX. After a kill or Ctrl-C, the
     documents that were printed since the last commit are not in INDEX, and a second run prints them
-    again. The second run omits documents that INDEX has under the same key with the same
+    again. A second run does not print documents that INDEX has under the same key with the same
     fingerprint. With --mark it prints them, unmarked.
     """
     from simindex.cli.batches import process_bytes
+    from simindex.cli.dedup.listing import audit_typed
     from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
     from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
     from simindex.cli.dedup.run import Run
@@ -155,12 +163,12 @@ def dedup(
     _require_nearness(index_path, similarity, measure, recipe_given, calibrated=calibrated)
     if verify_text:
         _require_doubt(similarity, keep, calibrated=calibrated)
-    require_apart("--audit", audit, inputs, *([] if index_path is None else [index_path]))
+    require_apart(audit_typed(), audit, inputs, *([] if index_path is None else [index_path]))
     adding = index_path is not None
     audited = audit_format(audit, adding=adding)
     if date_field is not None:
         if keep.policy != "newest":
-            raise click.UsageError("--date-field goes with --keep newest")
+            raise click.UsageError("--date-field needs --keep newest")
         keep = replace(keep, field=date_field)
     if buffer_documents is None:
         buffer_documents = FIRST_BUFFER if keep.policy == "first" else BUFFER
@@ -168,7 +176,7 @@ def dedup(
     whole = keep.is_by_rank and streamed is None
     for given, option in ((turn.seconds, "--wait"), (times, "--times")):
         if given and index_path is None:
-            raise click.UsageError(f"{option} goes with --index")
+            raise click.UsageError(f"{option} needs --index")
     if index_path is not None and temp_dir is not None and not (whole or verify_text):
         raise click.UsageError("nothing is temporary here: leave out --temp-dir")
     if keep.is_by_rank and not (whole or quiet):
@@ -197,7 +205,7 @@ def dedup(
         rows_before = len(place.index)
         near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated,
                          weighted=not verify_text)
-        h = near.h
+        h, similarity_given = near.h, similarity
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity
         verifying = None
@@ -214,7 +222,10 @@ def dedup(
                 )
             )
             output = opened.enter_context(whole_writes())
-            short = ShortTexts(place.prepared.recipe, h)
+            short = ShortTexts(
+                place.prepared.recipe, h, fixed=place.lasting and place.made is None,
+                compares=True, advice=_advice(similarity_given, calibrated=calibrated),
+            )
             run = Run(place, near, keep, mark, output, listing, short, verifying)
             if whole:
                 kept = place.index
@@ -270,11 +281,14 @@ def dedup(
             say("the inputs hold no document")
         other = "another one" if keep.policy == "none" else "a kept one"
         of = count(run.documents, "document")
-        reach = f"within {h}" if similarity is None else f"at similarity {similarity:g} or more"
+        reach = (
+            f"within {h} bits of" if similarity is None
+            else f"of similarity {similarity:g} or more to"
+        )
         said = (
-            f"marked {run.dropped:,} of {of} as {reach} of {other}"
+            f"marked {run.dropped:,} of {of} as {reach} {other}"
             if mark
-            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} {reach} of {other}"
+            else f"kept {run.kept:,} of {of}, dropped {run.dropped:,} {reach} {other}"
             + (f", and {run.known:,} that {index_path} has under the same id" * bool(run.known))
         )
         held = (
@@ -293,7 +307,7 @@ def _require_nearness(
 
     there = index_path is not None and Path(index_path).exists()
     if calibrated and index_path is None:
-        raise click.UsageError("--calibrated goes with --index")
+        raise click.UsageError("--calibrated needs --index")
     if calibrated and not there:
         raise no_advice(str(index_path))
     require_measure(measure, similarity, None)
@@ -306,13 +320,20 @@ def _require_nearness(
         )
 
 
+def _advice(similarity: float | None, *, calibrated: bool) -> str | None:
+    """What finds more edits of short texts, where -d cannot be given."""
+    if calibrated:
+        return ""
+    return None if similarity is None else "A smaller --similarity finds more of these edits"
+
+
 def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) -> None:
     if similarity is None and not calibrated:
-        raise click.UsageError("--verify-text goes with --similarity")
+        raise click.UsageError("--verify-text needs --similarity")
     if keep.policy == "none":
         raise click.UsageError(
-            "--verify-text compares documents with a kept one, and --keep none keeps none of a "
-            "group"
+            "--verify-text compares documents with a kept one, and --keep none keeps no document "
+            "that has a near-duplicate"
         )
 
 

@@ -32,12 +32,18 @@ LINE_END_BYTES = 5
 
 @program.command()
 @index_argument
-@click.option("--id", "ids", multiple=True, type=Id(), help="Delete the document with this id.")
-@click.option("--key", "keys", multiple=True, help="Delete the document with this key.")
+@click.option(
+    "--id", "ids", multiple=True, type=Id(),
+    help="Delete the document with this id. May be repeated.",
+)
+@click.option(
+    "--key", "keys", multiple=True, metavar="KEY",
+    help="Delete the document with this key. May be repeated.",
+)
 @click.option(
     "--keys-from", type=NamedPath(), metavar="FILE",
-    help="Delete the keys in this file, one a line (ids, if the index has no keys). - is standard "
-    "input.",
+    help="Delete the documents whose keys are in FILE, one on each line; in an index without keys, "
+    "their ids. - is standard input.",
 )
 @wait_option
 @output_options
@@ -200,6 +206,6 @@ def _refuse_object(line: str, path: str, number: int) -> None:
         taking = next((_TAKEN[name] for name in _TAKEN if name in fields), "jq -r .FIELD")
         file = "" if path == "-" else f" {shlex.quote(path)}"
         raise InvalidInput(
-            f"{path}:{number}: is a JSON object and no key; nothing was deleted",
+            f"{path}:{number}: is a JSON object, not a key; nothing was deleted",
             remedy="list keys, one a line, as  " + taking + file + "  does", path=path, line=number,
         )

@@ -52,15 +52,22 @@ MOST_COMPARED = 300
 
 @program.command()
 @click.option(
-    "--path", type=NamedPath(),
-    help="Folder of Python modules to read instead of the standard library.",
+    "--path", type=NamedPath(), metavar="DIR",
+    help="Folder of Python modules to read. Default: Python's own standard library.",
 )
-@click.option("--keep", type=NamedPath(), metavar="INDEX", help="Keep the index at this path.")
-@distance("the usual recipe")
+@click.option(
+    "--keep", type=NamedPath(), metavar="INDEX",
+    help="Make the index at this path and keep it. Default: a temporary index.",
+)
+@distance("that of the usual recipe")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
 def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet: bool) -> None:
-    """Show edited copies among the functions of Python's own library."""
+    """Show edited copies of functions in Python's own library.
+
+    Needs no input. Builds an index of the functions, and prints near-duplicates in different
+    modules, with the words that differ.
+    """
     from simindex.writing.ownership import exists
 
     root = sysconfig.get_path("stdlib") if path is None else path
@@ -68,7 +75,7 @@ def demo(path: str | None, keep: str | None, h: int | None, as_json: bool, quiet
         place = Path(folder) / "demo.sim" if keep is None else Path(keep)
         if exists(place):
             raise IndexExists(
-                f"{place} is an index already, and was kept",
+                f"{place} is an index already; not overwritten",
                 remedy="name another place with --keep", path=str(place),
             )
         library = _Library.read(root, quiet)

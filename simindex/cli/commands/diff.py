@@ -39,25 +39,31 @@ NO_TEXTS = "texts cannot be compared by it", "name an index with a recipe, or le
 
 @program.command()
 @click.argument("names", metavar="A B", nargs=2, type=click.Path())
-@click.option("--text", "are_texts", is_flag=True, help="A and B are texts, not names of files.")
+@click.option(
+    "--text", "are_texts", is_flag=True,
+    help="A and B are texts. Default: they are names of files.",
+)
 @click.option(
     "--index", "index_path", type=NamedPath(), metavar="INDEX",
     help="A and B are keys or ids of documents of INDEX.",
 )
 @click.option(
     "--input", "inputs", multiple=True, type=NamedPath(), metavar="INPUT",
-    help="With --index: a file or folder in which the texts of A and B are looked for. May be "
-    "repeated. Default: the files that keys of INDEX name.",
+    help="With --index: a file or folder in which to look for the texts of A and B. May be "
+    "repeated. Default: the files that the keys of INDEX name.",
 )
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
     help="Compare files or texts by the recipe of an index, with the word weights (idf) that it "
     "learned.",
 )
-@distance("the recipe")
+@distance("that of the recipe, or of INDEX")
 @similarity_option
 @measure_option
-@click.option("-v", "--verbose", is_flag=True, help="Print all features, bits and words.")
+@click.option(
+    "-v", "--verbose", is_flag=True,
+    help="Print all features, bits and words, not only the first ones.",
+)
 @click.option(
     "--output", type=click.Choice(["jsonl"]),
     help="Format of the result. jsonl is what --json prints: one object with everything.",
@@ -72,10 +78,10 @@ def diff(
 ) -> None:
     """Print why documents A and B match or not.
 
-    Prints their distance, estimated similarity and exact cosine, the features that weigh most in
-    the difference, the bits that flipped with how near each was to its other sign, and the words
-    that differ. A and B are files; with --text they are texts, and with --index documents of an
-    index. By its name alone a document has no features or words.
+    Prints their distance, estimated similarity and exact cosine. Then prints the features that
+    weigh most in the difference, the bits that differ and how near their sums are to 0, and the
+    words that differ. A and B are files; with --text they are texts, and with --index documents of
+    an index. With --index, features and words are printed only if the texts are found.
     """
     require_one(h, similarity)
     asked = {"h": h, "similarity": similarity, "measure": measure}
@@ -83,7 +89,9 @@ def diff(
         if inputs:
             raise click.UsageError("--input is for documents of --index INDEX")
         if recipe_of is not None and recipe_given:
-            raise click.UsageError("--recipe uses the index's own recipe; drop the others")
+            raise click.UsageError(
+                "--recipe uses the recipe of an index: leave out the other options of a recipe"
+            )
         found = _of_texts(names, are_texts, recipe_of, recipe_given, asked, reading)
     elif are_texts or recipe_of is not None or recipe_given:
         raise click.UsageError(

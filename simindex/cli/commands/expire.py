@@ -17,15 +17,16 @@ from simindex.cli.turn import Turn, wait_option
 @index_argument
 @click.option(
     "--older-than", "age", type=Age(), required=True, metavar="AGE",
-    help="Delete documents that came longer ago: 30d, 12h, 2w, 90m or a number of seconds.",
+    help="Delete the documents that were added longer ago than this: a number with s, m, h, d or "
+    "w for seconds, minutes, hours, days or weeks, such as 30d. Without a letter it is seconds.",
 )
 @wait_option
 @output_options
 def expire(index_path: str, age: float, turn: Turn, as_json: bool, quiet: bool) -> None:
-    """Delete old documents of INDEX, in one commit.
+    """Delete the documents of INDEX that are older than an age.
 
-    For an index that stores when its documents came, which `simindex build --times` makes. Exits
-    with 0 also if no document is that old.
+    Deletes them in one commit. INDEX must store when its documents came: `simindex build --times`
+    makes such an index. The exit code is 0 also if no document is that old.
     """
     with turn.open(index_path) as index:
         expired = index.expire(older_than=age)

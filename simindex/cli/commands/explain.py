@@ -41,13 +41,14 @@ from simindex.errors import InvalidOption
 @measure_option
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find, as in `query`. 1 is exact.",
+    help="Share of the near-duplicates to find, as in `query`. 1 finds all.",
 )
 @click.option(
-    "--method", default="auto", show_default=True, help="How to search, as in `query`.",
+    "--method", default="auto", show_default=True, metavar="NAME",
+    help="How to search, as in `query`.",
     shell_complete=suggested(lambda: METHODS),
 )
-@top_options
+@top_options("Explain a search for the K nearest documents, at any distance.")
 @memory_option
 @verbose_option
 @output_options
@@ -56,7 +57,7 @@ def explain(
     similarity: float | None, measure: str, recall: float, method: str, memory: int | None,
     nearest: dict[str, Any] | None, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Print how INDEX answers one query.
+    """Print how INDEX answers one query, and how long that takes.
 
     Prints how many documents are compared with the query and how long that takes, predicted and
     measured. --verbose adds a line for each file of the index: method, header bits, flips, probes,
@@ -89,12 +90,12 @@ def explain(
         click.echo("\t".join(line))
     if not quiet:
         if isinstance(found, simindex.Explanation) and found.flips_from is not None:
-            say(f"the number of flips is judged by {found.flips_from}")
-        whose = "measured here" if found.measured else "usual ones: run `simindex tune`"
+            say(f"the number of flips is chosen by {found.flips_from}")
+        whose = "this machine" if found.measured else "another machine: run `simindex tune`"
         if told := _compacted(found):
             say(f"segments: {told}")
-        within = f"within {found.h}; " if isinstance(found, simindex.Explanation) else ""
-        say(f"{within}{found.guarantee}; predicted -> actual; constants of the machine: {whose}")
+        within = f"within {found.h} bits; " if isinstance(found, simindex.Explanation) else ""
+        say(f"{within}{found.guarantee}; predicted -> measured; constants of {whose}")
 
 
 def _for_users(found: simindex.Explanation | simindex.TopExplanation) -> Iterator[tuple[str, str]]:
@@ -102,10 +103,10 @@ def _for_users(found: simindex.Explanation | simindex.TopExplanation) -> Iterato
     compared = sum(one.rows_compared for one in found.segments)
     expected = sum(one.expected_rows for one in found.segments)
     if isinstance(found, simindex.Explanation):
-        yield "question", f"documents within {found.h} bits"
+        yield "query", f"documents within {found.h} bits"
         yield "matches", f"{sum(one.matches for one in found.segments):,.0f}"
     else:
-        yield "question", f"the {found.k:,} nearest documents"
+        yield "query", f"the {found.k:,} nearest documents"
     yield "answer", found.guarantee
     yield "compared", (
         f"{compared:,.0f} of {count(rows, 'row')}, {expected:,.0f} were predicted"

@@ -41,11 +41,11 @@ many features it has."""
 def export(index_path: str, results: Results, as_json: bool, quiet: bool) -> None:
     """Print every row of INDEX, ordered by fingerprint.
 
-    Prints the key, or the id in an index without keys, and in hexadecimal the fingerprint, as JSON
-    lines unless --output says otherwise. If INDEX has sketches, it prints them, too, and as size
-    about how many distinct features the text has. `build` reads all of this, and CSV. The rows have
-    neither the recipe nor the radius of INDEX: an index that is built of them takes no texts, and
-    uses the radius of -d.
+    Prints the key, or the id in an index without keys, and the fingerprint in hexadecimal, as JSON
+    lines unless --output says otherwise. If INDEX has sketches, it also prints them, and as size
+    about how many different features the text has. `simindex build` reads these lines, and CSV. The
+    rows have neither the recipe nor the radius of INDEX: an index that is built from them takes no
+    texts, and stores the radius of -d.
     """
     results.require_apart((), index_path)
     with open_index(index_path, "r") as index:

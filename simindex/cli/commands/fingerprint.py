@@ -55,12 +55,18 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 
 @program.command()
 @inputs_argument
-@click.option("--text", "texts", multiple=True, help="A text to fingerprint.")
+@click.option(
+    "--text", "texts", multiple=True,
+    help="A text of which to make a fingerprint. May be repeated.",
+)
 @click.option(
     "--recipe", "recipe_of", type=NamedPath(), metavar="INDEX",
     help="Use the recipe of an index, with the word weights (idf) that it learned.",
 )
-@click.option("--weights", is_flag=True, help="Also print the sum of weights behind each bit.")
+@click.option(
+    "--weights", is_flag=True,
+    help="Also print the sums of weights whose signs are the bits.",
+)
 @click.option(
     "--features", is_flag=True, help="Also print the features of each text, the heaviest first."
 )
@@ -74,19 +80,21 @@ def fingerprint(
     features: bool, threads: int | None, recipe_given: dict[str, Any], learning: Learning,
     reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Print the fingerprints of documents.
+    """Print the fingerprints of documents or texts.
 
     Reads every --text and every document of the inputs. Prints one line for each: the fingerprint
-    in hexadecimal and the key, separated by a tab. With --sketch-bits, --json prints the sketch
-    and about how many distinct features the text has, too.
+    in hexadecimal and the key, separated by a tab. With --sketch-bits, --json also prints the
+    sketch, and about how many different features the text has.
 
-    An INPUT is a text file, .jsonl, .csv or .tsv (also compressed), a folder of such files, or -
-    for JSON lines on standard input.
+    An INPUT is a text file, a .jsonl, .csv or .tsv file (also compressed), a folder of such files,
+    or - for JSON lines on standard input.
     """
     if not (inputs or texts):
         inputs = piped_input("nothing to fingerprint: give an INPUT or --text")
     if recipe_of is not None and (recipe_given or learning.asked):
-        raise click.UsageError("--recipe uses the index's own recipe; drop the others")
+        raise click.UsageError(
+            "--recipe uses the recipe of an index: leave out the other options of a recipe"
+        )
     require_inputs(inputs)
     reading = reading.of_this_run()
     silent = quiet or sys.stdout.isatty()

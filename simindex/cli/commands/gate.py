@@ -54,14 +54,15 @@ JSONL = "jsonl"
 )
 @inputs_argument
 @click.option(
-    "--similarity", type=Share(),
-    help="The least cosine of a match, in place of --distance. Default: 0.85 if the index has "
-    "sketches.",
+    "--similarity", type=Share(), metavar="COSINE",
+    help="The least cosine of a match, from 0.5 to 1, in place of --distance. Default: 0.85 if the "
+    "index has sketches.",
 )
 @distance_option
 @click.option(
     "--recall", type=Share(),
-    help="Share of the near-duplicates to find. Default: 1, and 0.95 of those at the similarity.",
+    help="Share of the near-duplicates to find. Default: 1, which finds all; with a similarity "
+    "0.95 of those at exactly that similarity.",
 )
 @click.option(
     "--max-matches", type=Count(1), metavar="N",
@@ -70,7 +71,8 @@ JSONL = "jsonl"
 )
 @click.option(
     "--max-share", type=Share(), metavar="SHARE",
-    help="Exit with 1 if this share of the documents or more has a match, such as 0.01.",
+    help="Exit with 1 if this share of the documents or more has a match, such as 0.01. Default: "
+    "no such limit.",
 )
 @click.option(
     "--limit", type=Count(1), metavar="N",
@@ -97,12 +99,13 @@ def gate(
     reports: tuple[str, ...], report_format: str | None, memory: int | None,
     memory_limit: int | None, threads: int | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Exit with 1 if INPUTs contain near-duplicates of documents of an index.
+    """Check that documents have no near-duplicates in an index.
 
-    For example to keep the documents of a test set out of a training set, or to find copies of
-    known texts. Looks up each document of the inputs, and prints one line for each with a match:
-    its place, its key, the nearest match, and how near that is. --report writes all matches as JSON
-    lines, as SARIF for code hosts and editors, or as a page.
+    Exits with 1 if a document has a match, unless --max-matches or --max-share allow some. Use it
+    to keep a test set out of a training set, or to find copies of known texts. Prints one line for
+    each document of the INPUTs with a match: its file and line, its key, the nearest match, and
+    the similarity or distance of both. --report writes all matches as JSON lines, as SARIF for
+    code hosts and editors, or as a page.
     """
     from simindex.cli.batches import answers_of, near_in_parts
     from simindex.index.gating import USUAL_LIMIT
@@ -212,7 +215,7 @@ def _end_unchecked(asked: GateDocuments, quiet: bool) -> NoReturn:
 
 def _summary(verdict: Verdict, opening: Opening) -> str:
     have = "has" if 1 in (verdict.matched, verdict.documents) else "have"
-    limit = f"{opening.limits} or more do not pass"
+    limit = f"{opening.limits} or more are too many"
     return (
         f"{'passed' if verdict.passed else 'did not pass'}: {verdict.matched:,} of "
         f"{count(verdict.documents, 'document')} {have} a match in {opening.index} "

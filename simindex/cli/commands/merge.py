@@ -18,7 +18,7 @@ import click
 
 import simindex
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
-from simindex.cli.choices import NamedPath, output_options, structures_option, times_option
+from simindex.cli.choices import NamedPath, output_options, structured, times_option
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.opening import open_index
@@ -55,27 +55,27 @@ KINDS: dict[Any, str] = {
 )
 @click.option(
     "--on-existing", type=click.Choice(CHOICES),
-    help="What to do with a document that several INDEXes have: take that of the last one "
-    "(replace) or of the first one (skip), or end with an error. Default: replace for keys, error "
-    "for ids.",
+    help="What to do with a document that several INDEXes have: replace takes that of the last "
+    "one, skip takes that of the first one, and error ends the command. Default: replace for keys, "
+    "error for ids.",
 )
 @click.option(
     "--renumber", is_flag=True,
     help="Give all rows new ids, in the order of the INDEXes. For indexes without keys.",
 )
 @times_option
-@structures_option
+@structured("as in the first INDEX")
 @output_options
 def merge(
     index_paths: tuple[str, ...], output: str, on_existing: Choice | None, renumber: bool,
     times: bool, structures: tuple[str, ...] | None, as_json: bool, quiet: bool,
 ) -> None:
-    """Create an index with the documents of several ones.
+    """Create an index with the documents of several indexes.
 
     The INDEXes stay as they are. They must have the same recipe and width, and name their documents
-    in the same way, by keys or by ids. The new index has the recipe, the distance and the options
-    of the first one. Documents keep the time when they came; one of an INDEX that does not store
-    it comes now.
+    in the same way, by keys or by ids. The new index has the recipe, the radius and the options of
+    the first one. Documents keep the time when they came. Documents of an INDEX without times get
+    the time of the merge.
     """
     from simindex.cli.new_index import NewIndex
     from simindex.index.ages import append_aged

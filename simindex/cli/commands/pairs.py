@@ -44,9 +44,9 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @calibrated_option
 @click.option(
     "--collapse-equal", is_flag=True,
-    help="Pair only one of the documents with equal fingerprints with others: the one with the "
-    "smallest id. List the rest with it, at distance 0. So n equal documents give n - 1 lines "
-    "instead of n^2 / 2.",
+    help="Of documents with equal fingerprints, pair only the one with the smallest id with other "
+    "documents. List the rest with it, at distance 0. So n equal documents give n - 1 lines "
+    "instead of n (n - 1) / 2.",
 )
 @memory_limit_option
 @threads_option
@@ -57,10 +57,10 @@ def pairs(
     calibrated: bool, collapse_equal: bool, memory_limit: int | None, threads: int | None,
     results: Results, as_json: bool, quiet: bool,
 ) -> None:
-    """Print all near-duplicates within INDEX.
+    """Print all pairs of near-duplicates within INDEX.
 
-    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs; then,
-    with --similarity, the estimated similarity.
+    Prints one line for each pair: two keys (or ids) and their distance, separated by tabs. With
+    --similarity, the estimated similarity follows.
     """
     results.require_apart((), index_path)
     require_one(h, similarity)

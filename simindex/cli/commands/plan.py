@@ -33,18 +33,20 @@ MILLION = 1_000_000
 @click.option(
     "--rows", required=True, type=Count(), help="Number of documents, such as 60M or 8e9."
 )
-@distance("the recipe of `simindex build`")
+@distance("that of the recipe of `simindex build`")
 @memory_option
 @click.option(
     "--recall", type=Share(), default=1.0, show_default=True,
-    help="Share of the near-duplicates to find. 1 is exact.",
+    help="Share of the near-duplicates to find. 1 finds all.",
 )
 @click.option(
-    "--bits", type=Count(1), default=64, show_default=True, help="Width of a fingerprint."
+    "--bits", type=Count(1), default=64, show_default=True,
+    help="Width of a fingerprint: a multiple of 64.",
 )
 @click.option(
     "--measure", "measured", is_flag=True,
-    help="First measure this machine, which takes about 10 s.",
+    help="First measure this machine, which takes about ten seconds. Default: predict for another "
+    "machine, which was measured before.",
 )
 @fleet_options
 @verbose_option
@@ -53,10 +55,10 @@ def plan(
     rows: int, h: int | None, memory: int | None, recall: float, bits: int, measured: bool,
     machines: FleetOptions, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Predict the size and speed of an index, for each structure. Needs no index.
+    """Predict the size and speed of an index before you build it.
 
-    Prints a line for each way to search: the sorted rows, permuted tables, or every row. It has the
-    size on disk and in memory, the queries a second on one thread, and how long a batch of a
+    Prints a line for each way to search: the sorted rows, permuted tables, or every row. A line has
+    the size on disk and in memory, the queries a second on one thread, and how long a batch of a
     million queries takes if the index is only on the disk. For a recall below 1 it assumes that the
     index has learned from revisions of pages which bits flip.
 
@@ -133,7 +135,9 @@ def _print_table(table: list[tuple[str, ...]], chosen: list[bool]) -> None:
 
 
 def _say_basis(h: int, bits: int, machine: Machine, verbose: bool, star: str) -> None:
-    whose = "measured here" if machine.measured else "of another machine: --measure this one"
+    whose = "of this machine" if machine.measured else (
+        "of another machine (--measure measures this one)"
+    )
     say(
         f"within {h} of {bits} bits; * {star}, by the times "
         f"{whose}{'' if verbose else '; --verbose shows the names for --structures'}"

@@ -73,16 +73,18 @@ def _fingerprint(ctx: click.Context, parameter: click.Parameter, values: Any) ->
     return fingerprints
 
 
-text_option: Option = click.option("--text", "texts", multiple=True, help="A text to look up.")
+text_option: Option = click.option(
+    "--text", "texts", multiple=True, help="A text to look up. May be repeated."
+)
 
 fingerprint_option: Option = click.option(
     "--fingerprint", "fingerprints", multiple=True, callback=_fingerprint, metavar="HEX",
-    help="A fingerprint to look up, as `export` prints it.",
+    help="A fingerprint to look up, as `simindex export` prints it. May be repeated.",
 )
 
 others_option: Option = click.option(
     "--index", "others", multiple=True, metavar="OTHER", type=NamedPath(),
-    help="Look up every row of another index. It must have the same recipe.",
+    help="Look up every row of another index with the same recipe. May be repeated.",
 )
 
 shown_options: Option = together(
@@ -92,11 +94,11 @@ shown_options: Option = together(
     ),
     click.option(
         "--limit", type=Count(), metavar="N",
-        help="Print at most N matches for each query, the nearest ones.",
+        help="Print at most N matches for each query, the nearest ones. Default: all.",
     ),
     click.option(
         "--list", "listed", type=click.Choice(["matched", "unmatched"]),
-        help="Print only the names of the queries: of those with a match, or of those without. "
+        help="Print only the names of the queries that have a match, or of those that have none. "
         "With --index this lists what is in both indexes, or only in the other one.",
     ),
 )
@@ -105,13 +107,14 @@ shown_options: Option = together(
 search_options: Option = together(
     memory_option,
     click.option(
-        "--method", default="auto", show_default=True, shell_complete=suggested(lambda: METHODS),
+        "--method", default="auto", show_default=True, metavar="NAME",
+        shell_complete=suggested(lambda: METHODS),
         help=f"How to search: {', '.join(METHODS)}, or the name of a structure.",
     ),
     click.option(
         "--recall", type=Share(), default=1.0, show_default=True,
-        help="Share of the near-duplicates to find. 1 is exact. With --similarity, of those at "
-        "that similarity; 1 stands for 0.85 then.",
+        help="Share of the near-duplicates to find. 1 finds all, and less is faster in large "
+        "indexes. With --similarity: of those at exactly that similarity; 1 means 0.85 then.",
     ),
 )
 """How tables are searched; the command gets `memory`, `method` and `recall`."""
@@ -164,29 +167,28 @@ slice_options: Option = together(
     click.option(
         "--max-error", callback=_max_error, metavar="BITS",
         help="With --top and slice lists: in how many bits a slice may differ. auto takes the "
-        "smallest number that reaches --recall (then 0.95 by default). Default: "
-        f"{USUAL_MAX_ERROR}.",
+        "smallest number that reaches --recall, 0.95 if not given. Default: "
+        f"{USUAL_MAX_ERROR}, or auto with --recall.",
     ),
     click.option(
         "--rerank", type=Count(), metavar="ROWS",
-        help="With --top and slice lists: how many rows of each file are compared exactly, those "
-        "with the highest scores.",
+        help="With --top and slice lists: how many rows of each file to compare exactly, those "
+        "with the highest scores. Default: chosen by K and the size of the file.",
     ),
 )
 """How the nearest are found in slice lists; the command gets `max_error` and `rerank`."""
 
-top_options: Option = collected(
-    "nearest", _nearest,
-    click.option(
-        "--top", type=Count(), metavar="K",
-        help="Print the K nearest documents of each query, at any distance.",
-    ),
-    slice_options,
-)
-"""`--top` and what goes with it; the command gets the options of `Index.top` as `nearest`.
 
-That is None without --top. Options of the command that contradict it are a wrong call.
-"""
+def top_options(told: str) -> Option:
+    """`--top`, with what help says of it, and what goes with it.
+
+    The command gets the options of `Index.top` as `nearest`. That is None without --top. Options of
+    the command that contradict it are a wrong call.
+    """
+    return collected(
+        "nearest", _nearest, click.option("--top", type=Count(), metavar="K", help=told),
+        slice_options,
+    )
 
 
 @program.command()
@@ -196,7 +198,7 @@ That is None without --top. Options of the command that contradict it are a wron
 @fingerprint_option
 @others_option
 @shown_options
-@top_options
+@top_options("Print the K documents that are nearest to each query, at any distance.")
 @process_limit_option
 @input_options
 @result_options
@@ -214,11 +216,12 @@ def query(
     method: str, memory: int | None, memory_limit: int | None, threads: int | None,
     nearest: dict[str, Any] | None, reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
-    """Print the near-duplicates of documents in INDEX, or with --top the nearest ones.
+    """Print the near-duplicates that documents have in INDEX.
 
-    Looks up every document or fingerprint of the inputs, every --text and --fingerprint, and every
+    Looks up every document or fingerprint of the INPUTs, every --text and --fingerprint, and every
     row of another --index. Prints one line for each match: the query, the key (or id) of the match,
-    and their distance, separated by tabs; then, with --similarity, the estimated similarity.
+    and their distance, separated by tabs. With --similarity, the estimated similarity follows. With
+    --top it prints the nearest documents, near-duplicates or not.
     """
     import numpy as np
 
@@ -286,8 +289,8 @@ def query(
             waiting = index.stats().pending_rows
             if waiting:
                 say(
-                    f"{count(waiting, 'document')} were compared one by one: they are in no table "
-                    f"yet; `simindex compact {index_path} --full` makes tables of them"
+                    f"{count(waiting, 'document')} were compared one by one, because they are in "
+                    f"no table yet; `simindex compact {index_path} --full` makes tables of them"
                 )
         if not (exact or quiet):
             measured = index.stats().spot_checks

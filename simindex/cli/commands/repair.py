@@ -18,7 +18,7 @@ from simindex.cli.wording import with_files
 @index_argument
 @click.option(
     "--apply", is_flag=True,
-    help="Do the repair. Without it, only print what would be done.",
+    help="Do the repair. Default: only print what it would do.",
 )
 @output_options
 def repair(index_path: str, apply: bool, as_json: bool, quiet: bool) -> None:
@@ -53,7 +53,7 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
     rows = count(report.rows, "row")
     if not report.needed:
         return f"nothing to repair: {path} holds {rows}"
-    lost = f"{count(report.lost_rows, 'row')} lost as far as is known" if report.losses else (
+    lost = f"{count(report.lost_rows, 'row')} lost, as far as is known" if report.losses else (
         "nothing is lost"
     )
     if not report.applied:
@@ -63,7 +63,10 @@ def _verdict(report: simindex.RepairReport, path: str) -> str:
         )
     kept = f"; what was replaced is in {report.kept}" if report.kept else ""
     if any(finding.severity == "note" for finding in report.remaining):
-        return f"{path} holds {rows} again, {lost}{kept}; it is not known to be whole: check it"
+        return (
+            f"{path} holds {rows} again, {lost}{kept}; it may still be damaged: "
+            f"`simindex check {path}` tells"
+        )
     if report.remaining:
         return (
             f"{path} is still damaged in {count(len(report.remaining), 'place')}, {lost}{kept}: "

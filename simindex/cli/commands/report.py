@@ -25,6 +25,7 @@ from simindex.cli.numbers import Count
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options
+from simindex.cli.results import out_typed
 from simindex.cli.similarity import (
     measure_option,
     require_one,
@@ -45,11 +46,12 @@ STDOUT = "-"
 @index_argument
 @click.option(
     "-o", "--out", required=True, type=NamedPath(allow_dash=True), metavar="FILE",
-    help="Write the page to FILE, which appears once it is complete. - is standard output.",
+    help="Write the page to FILE, which appears once the page is complete. - is standard output.",
 )
 @click.option(
     "--texts", "texts", multiple=True, type=NamedPath(allow_dash=True), metavar="INPUT",
-    help="What the index was built from, to show what differs within a cluster. May be repeated.",
+    help="A file or folder that INDEX was built from. The page then shows which words differ "
+    "within a cluster. May be repeated.",
 )
 @click.option(
     "--clusters", "families", type=Count(), default=FAMILIES, show_default=True, metavar="N",
@@ -61,7 +63,8 @@ STDOUT = "-"
 )
 @click.option(
     "--no-clusters", "nearness", flag_value=False, default=True,
-    help="Look for no pairs and no clusters, which takes the time and the memory of `clusters`.",
+    help="Leave out pairs and clusters. To find them takes as much time and memory as `simindex "
+    "clusters`.",
 )
 @distance_option
 @similarity_option
@@ -76,9 +79,10 @@ def report(
     h: int | None, similarity: float | None, measure: str, recall: float, memory_limit: int | None,
     threads: int | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Write a page about INDEX: what is in it, its clusters, what a search finds and costs.
+    """Write a page about INDEX for a browser.
 
-    The page is one HTML file. It loads nothing, and can be read without JavaScript.
+    The page shows what INDEX contains, its clusters, and what a search finds and costs. It is one
+    HTML file, which loads nothing and can be read without JavaScript.
     """
     from simindex.cli.surveying import Surveying, texts_of
     from simindex.planning.similarity import require_measure, similar
@@ -89,7 +93,7 @@ def report(
     inputs = expanded(texts)
     require_inputs(inputs, "check the name")
     path = None if out == STDOUT else out
-    require_apart("-o", path, inputs, index_path)
+    require_apart(out_typed(), path, inputs, index_path)
     started = time.perf_counter()
     intake = reading.intake()
     with open_index(index_path, "r", refresh=False) as index:
@@ -122,7 +126,7 @@ def report(
     if path is None:
         write_index_page(sys.stdout, survey)
     else:
-        with whole_file(Path(path), "-o") as file:
+        with whole_file(Path(path), out_typed()) as file:
             stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
             try:
                 write_index_page(stream, survey)

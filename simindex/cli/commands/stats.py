@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 @index_argument
 @click.option(
     "--skew", is_flag=True,
-    help="Also print the fingerprints, and the first bits of them, that most rows share. "
-    "This reads the whole index.",
+    help="Also print which fingerprints, and which first bits of fingerprints, most rows share. "
+    "This reads all fingerprints.",
 )
 @click.option(
     "--metrics", is_flag=True,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def stats(
     index_path: str, skew: bool, metrics: bool, verbose: bool, as_json: bool, quiet: bool
 ) -> None:
-    """Print what INDEX contains: rows, bytes, and how texts become fingerprints."""
+    """Print how many rows INDEX has, its size and its recipe."""
     from simindex.index.first_texts import awaits_recipe
 
     if metrics and (skew or verbose or as_json):

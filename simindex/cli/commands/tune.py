@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @distance_option
 @click.option(
     "--audit", "audits", is_flag=True,
-    help="Also measure the recall of queries: look up some rows of INDEX both exactly and with "
+    help="Also measure the recall of queries: look up some rows of INDEX twice, exactly and with "
     "--recall, and compare the answers.",
 )
 @click.option(
@@ -47,11 +47,11 @@ def tune(
     index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
     turn: Turn, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
-    """Measure this machine for the queries of INDEX.
+    """Measure this machine to plan the queries of INDEX better.
 
-    Stores how long the steps of a search take, so that queries are planned well. Takes about ten
-    seconds, and twice as long on a busy machine, which it reports. With --audit it also measures
-    and stores, for `stats`, which share of the near-duplicates queries find.
+    Measures how long the steps of a search take here, and stores that in INDEX. Takes about ten
+    seconds, or twice as long on a busy machine, and then says that it was busy. --audit also
+    measures which share of the near-duplicates the queries find. `simindex stats` shows it.
     """
     from simindex.planning.question import check_options
     from simindex.query.audit import check_sample
@@ -73,8 +73,8 @@ def tune(
         if audits:
             if not quiet:
                 say(
-                    f"looking up {count(sample, 'document')} at most within {h} bits, at recall "
-                    f"{recall:g} and exactly"
+                    f"looking up at most {count(sample, 'document')} within {h} bits, once at "
+                    f"recall {recall:g} and once exactly"
                 )
             audit = index.audit(h=h, recall=recall, sample=sample)
         with uninterrupted():
@@ -103,7 +103,7 @@ def tune(
     if not quiet:
         say(
             f"measured and stored in {duration(time.perf_counter() - started)}; the number of "
-            f"flips is judged by {learned.source}, within {h}"
+            f"flips is chosen by {learned.source}, within {h} bits"
         )
 
 

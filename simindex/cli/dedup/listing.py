@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 import numpy as np
 
 from simindex.bits.blake import blake2b
+from simindex.cli.choices import as_typed
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.cli.dedup.unbuffered import Unbuffered
 from simindex.errors import InvalidOption
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DIGEST_BYTES = 16
+
+
+def audit_typed() -> str:
+    """The option that names the audit, as it was typed."""
+    return as_typed("--audit", "--certificates")
 
 
 class Audit(Protocol):
@@ -112,7 +118,7 @@ class Table:
 @contextmanager
 def table(path: Path, row: Format, schema: Schema) -> Iterator[Table]:
     """The audit in another format than JSON lines, at its path after a clean exit."""
-    with row.to_file(path, "--audit", schema) as write:
+    with row.to_file(path, audit_typed(), schema) as write:
         yield Table(write)
 
 
@@ -123,8 +129,9 @@ def listing(path: Path, *, adding: bool) -> Iterator[Listing]:
         file = cast(BinaryIO, Unbuffered(path, "ab" if adding else "wb"))
     except OSError as error:
         raise InvalidOption(
-            f"--audit {path} cannot be written: {error.strerror}",
-            remedy="name a file in a folder that is there", option="audit", path=str(path),
+            f"{audit_typed()} {path} cannot be written: {error.strerror}",
+            remedy="name a file in a folder that exists", option=audit_typed().lstrip("-"),
+            path=str(path),
         ) from error
     try:
         told = array("B")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from simindex.cli.dedup.listing import Audit, listing, table
+from simindex.cli.dedup.listing import Audit, audit_typed, listing, table
 from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY, AUDIT_OF_TEXTS
 from simindex.cli.dedup.unbuffered import Unbuffered
 from simindex.cli.results import load
@@ -36,9 +36,9 @@ def audit_format(path: str | None, *, adding: bool) -> Format:
     row = (path and by_suffix(path)) or FORMATS[JSONL]
     if adding and row.name != JSONL:
         raise InvalidOption(
-            f"--audit {path} is {row.name}, and each run with --index adds to the audit, which "
-            "only JSON lines allow", remedy="name a file that ends with .jsonl", option="audit",
-            path=path,
+            f"{audit_typed()} {path} is {row.name}, and each run with --index adds lines to the "
+            "file, which only JSON lines allow", remedy="name a file that ends with .jsonl",
+            option=audit_typed().lstrip("-"), path=path,
         )
     load(row)
     return row

@@ -109,7 +109,7 @@ class Place:
         except OSError as error:
             left = self._left()
             if self.lasting and not isinstance(error, BrokenPipeError):
-                say(f"the output or the audit cannot be written; {left}")
+                say(f"an output cannot be written; {left}")
             raise
         except Exception:
             self._left()

@@ -185,7 +185,7 @@ def keep_option(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
     policy, colon, field = value.partition(":")
     if policy not in POLICIES or bool(colon) != (policy == "highest") or (colon and not field):
         raise click.BadParameter(
-            f"{value!r} is no policy: give first, longest, newest, highest:FIELD or none"
+            f"{value!r} is not a policy: give first, longest, newest, highest:FIELD or none"
         )
     return Keep(policy, field)
 
@@ -229,7 +229,7 @@ def rank(document: Document, field: str) -> int | float | str:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise Unranked(f"field {field!r} is neither a number nor a text")
     if value == "" or (isinstance(value, float) and not math.isfinite(value)):
-        raise Unranked(f"field {field!r} is {value!r}, no rank")
+        raise Unranked(f"field {field!r} is {value!r}, which has no rank")
     return value
 
 

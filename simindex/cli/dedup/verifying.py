@@ -48,10 +48,10 @@ def require_verifiable(
 ) -> None:
     """Refuses `clusters --verify-text` where nothing is doubtful, or nothing can be read again."""
     if similarity is None and not calibrated:
-        raise click.UsageError("--verify-text goes with --similarity")
+        raise click.UsageError("--verify-text needs --similarity")
     if mode != "star":
         raise click.UsageError(
-            f"--verify-text goes with --mode star: of {mode}, documents may be far from each other"
+            f"--verify-text needs --mode star: of {mode}, documents may be far from each other"
         )
     if not inputs:
         raise InvalidOption(

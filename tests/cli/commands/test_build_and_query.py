@@ -381,7 +381,7 @@ def test_ids_that_repeat_are_told_of(run: Run, objects: Any) -> None:
     given = [("a", 1), ("a", 2), ("b", 1), ("c", 3), ("c", 3), ("c", 3)]
     lines = "".join(json.dumps({"id": key, "text": text(words)}) + "\n" for key, words in given)
     told = run("build", "i.sim", "-", input=lines).stderr
-    assert "3 documents have the id of an earlier one, 1 of them another text" in told
+    assert "3 documents have the id of an earlier one, 1 of them with another text" in told
     assert "--id-field" in told
     (record,) = objects(run("build", "j.sim", "-", "--json", input=lines).stdout)
     assert record["repeated_ids"] == 3
@@ -471,7 +471,7 @@ def test_every_command_uses_the_radius_of_the_index(run: Run, spread: str, objec
         assert answer["h"] == h
     for h, given in ((9, ()), (4, ("-d", 4))):
         told = run("dedup", "--index", spread, *given, input='{"text": "ab cd ef gh"}').stderr
-        assert f" within {h} of a kept one" in told
+        assert f" within {h} bits of a kept one" in told
     assert "near-duplicates are within 9 bits" in run("stats", spread).stdout
     (held,) = objects(run("stats", spread, "--json").stdout)
     assert (held["h"], held["recipe"]["h"]) == (9, 9)
@@ -506,11 +506,11 @@ def test_dedup_uses_the_radius_of_its_recipe_and_stores_the_one_that_is_given(ru
     line = '{"id": "a", "text": "one two three four five six"}'
     for given, h in (((), 7), (("--bits", 128), 14), (("--bits", 128, "-d", 5), 5)):
         for place in ((), ("--index", f"{h}.sim")):
-            assert f" within {h} of a" in run("dedup", *given, *place, input=line).stderr
+            assert f" within {h} bits of a" in run("dedup", *given, *place, input=line).stderr
         summary = run("dedup", *given, "--json", input=line).stderr
         assert json.loads(summary)["h"] == h
         assert f"within {h} bits" in run("stats", f"{h}.sim").stdout
-    assert " within 2 of" in run("dedup", "--index", "5.sim", "-d", 2, input=line).stderr
+    assert " within 2 bits of" in run("dedup", "--index", "5.sim", "-d", 2, input=line).stderr
     assert "within 5 bits" in run("stats", "5.sim").stdout
 
 
@@ -526,8 +526,10 @@ def test_plan_takes_the_radius_of_the_recipe_that_build_uses(run: Run, objects: 
 @pytest.mark.parametrize("command", ["query", "pairs", "clusters", "dedup", "tune", "explain"])
 def test_help_says_where_the_radius_comes_from(run: Run, command: str) -> None:
     said = " ".join(run(command, "-h").stdout.split())
-    whose = "the recipe" if command == "dedup" else "the index's recipe"  # dedup needs no index
-    assert f"Default: the radius that {whose} recommends" in said
+    default = "the stored radius, which `simindex stats` shows"
+    if command == "dedup":  # it needs no index
+        default = "that of the recipe, or of an existing --index"
+    assert f"may differ. Default: {default}." in said
 
 
 @pytest.mark.parametrize("options", [(), ("--top", 4), ("--json",)], ids=str)

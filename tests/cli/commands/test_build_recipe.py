@@ -90,8 +90,8 @@ def test_an_index_takes_the_recipe_of_another(run: Run, learned: str) -> None:
         (("--recipe", "none.sim"), 3, "none.sim"),
         (("--recipe", "a.jsonl"), 3, "a.jsonl"),
         (("--recipe", "raw.sim"), 2, "raw.sim stores no recipe"),
-        (("--recipe", "a.sim", "--bits", 64), 2, "drop the other options of the recipe"),
-        (("--recipe", "a.sim", "--idf-first", 3), 2, "drop the other options of the recipe"),
+        (("--recipe", "a.sim", "--bits", 64), 2, "leave out the other options of a recipe"),
+        (("--recipe", "a.sim", "--idf-first", 3), 2, "leave out the other options of a recipe"),
     ],
 )
 def test_what_is_no_index_with_a_recipe_is_refused(

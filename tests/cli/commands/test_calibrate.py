@@ -45,7 +45,7 @@ def test_a_recommendation_is_stored_shown_and_used(run: Run, built: str) -> None
     with simindex.open(built) as index:
         advice = index.advice
     assert advice is not None
-    assert f"within {advice.h} bits: of pairs at cosine 0.9" in run("stats", built).stdout
+    assert f"within {advice.h} bits: misses " in run("stats", built).stdout
     by_advice = run("query", built, "a.jsonl", "--calibrated")
     assert by_advice.stdout == run("query", built, "a.jsonl", "-d", advice.h).stdout
     assert f"within {advice.h} bits" in by_advice.stderr
@@ -127,7 +127,7 @@ def test_few_similar_pairs_recommend_and_store_nothing(
     some = write_jsonl("some.jsonl", pages(12)[2:4])
     said = run("calibrate", built, some, code=1).stderr
     assert "of 2 documents only 1 pair that differs has a cosine of 0.9 or more" in said
-    assert "it takes 20: give more documents, or a larger --sample" in said
+    assert "20 are needed: give more documents, or a larger --sample" in said
     assert "has no recommendation" in run("query", built, some, "--calibrated", code=2).stderr
 
 

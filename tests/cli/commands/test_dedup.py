@@ -337,7 +337,7 @@ def test_a_mark_is_spliced_into_the_line(run: Run) -> None:
         '{"key": "-:1", "distance": 0}}\r',
         "",
     ]
-    assert "marked 2 of 3 documents as within 7 of a kept one" in result.stderr
+    assert "marked 2 of 3 documents as within 7 bits of a kept one" in result.stderr
     run("dedup", "--mark", input=three, code=4)
 
 
@@ -443,9 +443,9 @@ def test_numbers_of_a_table_are_numbers(run: Run, objects: Any) -> None:
         (None, "field 'rank' is neither a number nor a text"),
         (True, "field 'rank' is neither a number nor a text"),
         ([1], "field 'rank' is neither a number nor a text"),
-        (float("nan"), "field 'rank' is nan, no rank"),
-        (float("inf"), "field 'rank' is inf, no rank"),
-        ("", "field 'rank' is '', no rank"),
+        (float("nan"), "field 'rank' is nan, which has no rank"),
+        (float("inf"), "field 'rank' is inf, which has no rank"),
+        ("", "field 'rank' is '', which has no rank"),
         ("x", "field 'rank' is text, after numbers before it"),
     ],
 )
@@ -473,7 +473,7 @@ def test_ranks_are_asked_of_records_that_idf_was_learned_from(run: Run, objects:
 def test_policies_that_are_none_are_refused(run: Run) -> None:
     for keep in ("last", "highest", "highest:", "first:x", ""):
         said = run("dedup", "--keep", keep, input="", code=2).stderr
-        assert "is no policy: give first, longest" in said
+        assert "is not a policy: give first, longest" in said
     Path("a.txt").write_text("a b c")
     said = run("dedup", "a.txt", "--keep", "highest:n", code=4).stderr
     assert "a text file has no field 'n' to rank it by" in said

@@ -53,7 +53,7 @@ def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     first = "".join(record(number) for number in range(5))
     result = run("dedup", "--index", "i.sim", "-d", 0, input=first)
     assert result.stdout == first
-    assert "kept 5 of 5 documents, dropped 0 within 0 of a kept one, in " in result.stderr
+    assert "kept 5 of 5 documents, dropped 0 within 0 bits of a kept one, in " in result.stderr
     assert "MB of memory; i.sim had 0 rows and holds 5\n" in result.stderr
     second = "".join(record(number, 1) for number in range(3, 8))
     result = run(
@@ -140,7 +140,7 @@ def test_a_new_index_stores_times_if_asked_to(run: Run) -> None:
     ).stderr
     assert stored_keys("j.sim") == ["1.0"]
     simindex.open("j.sim", "w").close()  # the lock was given back
-    assert "--times goes with --index" in run("dedup", "--times", input=record(1), code=2).stderr
+    assert "--times needs --index" in run("dedup", "--times", input=record(1), code=2).stderr
 
 
 def test_an_index_that_is_written_elsewhere_is_refused(run: Run) -> None:

@@ -75,7 +75,7 @@ def test_json_lines_are_refused_with_the_way_to_their_keys(
     """An audit has no keys on its lines, and names stored documents as lost to themselves, too."""
     (tmp_path / "au dit.jsonl").write_bytes(AUDIT)
     told = run("delete", keyed, "--keys-from", "au dit.jsonl", code=4).stderr
-    assert "au dit.jsonl:1: is a JSON object and no key; nothing was deleted" in told
+    assert "au dit.jsonl:1: is a JSON object, not a key; nothing was deleted" in told
     assert "jq -r 'select(.dropped != .lost_to).dropped' 'au dit.jsonl'" in told
     exported = run("export", keyed).stdout
     told = run("delete", keyed, "--keys-from", "-", input=exported, code=4).stderr

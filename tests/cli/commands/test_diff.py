@@ -126,7 +126,7 @@ def test_one_word_that_decides_is_told(run: Run, folder: Path) -> None:
     (("fox.txt", "red.txt", "-d", "3", "--similarity", "0.9"), "leave out --distance"),
     (("fox.txt", "red.txt", "--similarity", "0.3"), "give a cosine from 0.5 to 1"),
     (("fox.txt", "red.txt", "--measure", "jaccard"), "none is given"),
-    (("fox.txt", "red.txt", "--recipe", "i.sim", "--bits", "64"), "drop the others"),
+    (("fox.txt", "red.txt", "--recipe", "i.sim", "--bits", "64"), "leave out the other options"),
 ])
 def test_wrong_calls_say_what_to_do(
     run: Run, folder: Path, arguments: tuple[str, ...], words: str

@@ -27,7 +27,7 @@ def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> 
     assert sum(int(line[1]) for line in lines) == 100
     assert all(len(line) == len(heading) for line in lines)
     assert sum(int(line[-1]) for line in lines) >= 1
-    assert "usual ones: run `simindex tune`" in result.stderr
+    assert "constants of another machine: run `simindex tune`" in result.stderr
     (found,) = objects(
         run("explain", built, "--fingerprint", "0" * 16, "--method", "bphs", "-d", 3,
             "--json").stdout
@@ -39,7 +39,7 @@ def test_explain_prints_a_line_a_segment(run: Run, built: str, objects: Any) -> 
 def test_explain_tells_what_is_compared_and_how_long_it_takes(run: Run, built: str) -> None:
     result = run("explain", built, "--text", "text number 7 of a hundred or so", "-d", 2)
     table = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
-    assert table["question"] == "documents within 2 bits"
+    assert table["query"] == "documents within 2 bits"
     assert (table["answer"], int(table["matches"]) >= 1) == ("exact", True)
     assert " of 100 rows, " in table["compared"]
     assert table["time"].endswith(" were predicted")

@@ -189,8 +189,8 @@ def test_chunks_and_threads_do_not_show(
         (("--text", "a", "--stemmer", "english", "--unit", "char"), '--unit char is not valid: give'
          ' "word"'),
         (("--text", "a", "--weighting", "idf"), "--weighting idf learns idf from documents, and"),
-        (("--text", "a", "--recipe", "i.sim", "--bits", 64), "--recipe uses the index's own"),
-        (("--text", "a", "--recipe", "i.sim", "--idf-first", 1), "--recipe uses the index's own"),
+        (("--text", "a", "--recipe", "i.sim", "--bits", 64), "leave out the other options"),
+        (("--text", "a", "--recipe", "i.sim", "--idf-first", 1), "leave out the other options"),
         (("--text", "a", "--recipe", "raw.sim"), "raw.sim stores no recipe, so it cannot"),
         (("--text", "a", "--recipe", "named.sim"), "of which an index stores only the name"),
         (("--text", "a", "--threads", 0), "--threads"),

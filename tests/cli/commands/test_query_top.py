@@ -88,7 +88,7 @@ def test_explain_says_what_else_was_open(run: Run, built: str, objects: Any) -> 
     assert sum(int(line[1]) for line in lines) == 200
     assert all(len(line) == len(heading) for line in lines)
     assert any(line[-1].startswith("issl: ") for line in lines)
-    assert "exact; predicted -> actual" in result.stderr
+    assert "exact; predicted -> measured" in result.stderr
     (found,) = objects(
         run("explain", built, "--text", question(), "--top", 3, "--method", "issl", "--json").stdout
     )

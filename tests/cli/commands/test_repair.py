@@ -83,7 +83,7 @@ def test_what_check_finds_in_a_segment_is_repaired(run: Run, tmp_path: Path) -> 
     assert "simindex repair i.sim" in run("check", "i.sim", code=3).stderr
     done = run("repair", "i.sim", "--apply")
     assert "8,192 of the 30,000 rows" in done.stdout
-    assert "8,192 rows lost as far as is known; what was replaced is in" in done.stderr
+    assert "8,192 rows lost, as far as is known; what was replaced is in" in done.stderr
     assert run("check", "i.sim").stdout.startswith("note\t")
     assert (tmp_path / "i.sim" / "damaged-1" / "segments" / file.name).read_bytes() == content
 

@@ -49,12 +49,12 @@ def test_every_dropped_document_has_one(run: Run, sketched: Path) -> None:
 
 def test_they_go_with_keep_and_with_stars(run: Run, sketched: Path) -> None:
     said = run("clusters", sketched, "--certificates", "x.jsonl", code=2).stderr
-    assert "--certificates goes with --keep" in said
+    assert "--certificates needs --keep" in said
     said = run(
         "clusters", sketched, "--certificates", "x.jsonl", "--keep", "representative",
         "--mode", "components", code=2,
     ).stderr
-    assert "--certificates goes with --mode star" in said
+    assert "--certificates needs --mode star" in said
 
 
 WORDS = [f"word{number}" for number in range(400)]

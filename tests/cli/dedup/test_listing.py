@@ -56,6 +56,20 @@ def test_a_line_says_how_near_the_document_was_and_why_it_went(run: Run, keep: s
     assert {one["lost_to"] for one in told} == {"a"}
 
 
+@pytest.mark.parametrize("option", ["--audit", "--certificates"])
+def test_an_error_names_the_option_as_it_was_typed(run: Run, option: str) -> None:
+    """The option has two names."""
+    Path("in.jsonl").write_text(GIVEN)
+    for typed, said in (
+        ((option, "no/r"), "no/r cannot be written"),
+        ((f"{option}=no/r.csv",), "no/r.csv cannot be written"),
+        ((option, "in.jsonl"), "in.jsonl is the input in.jsonl, or in it"),
+        ((option, "a.csv", "--index", "i.sim"), "a.csv is csv, and each run with --index adds"),
+    ):
+        refused = run("dedup", *PLAIN, "in.jsonl", *typed, code=2).stderr
+        assert f"simindex: {option} {said}" in refused
+
+
 def test_a_known_document_is_told_with_its_reason_once(run: Run) -> None:
     """Also one whose text differs in what fingerprints do not see."""
     Path("in.jsonl").write_text(GIVEN)
@@ -65,7 +79,8 @@ def test_a_known_document_is_told_with_its_reason_once(run: Run) -> None:
     assert [one["dropped"] for one in first] == ["b", "c", "d"]
     assert "same id" not in {one["why"] for one in first}
     said = run(*options).stderr
-    assert "kept 0 of 5 documents, dropped 3 within 7 of a kept one, and 2 that i.sim has" in said
+    assert "kept 0 of 5 documents, dropped 3 within 7 bits of a kept one, " in said
+    assert "and 2 that i.sim has" in said
     second = lines_of("a")[3:]
     told = {one["dropped"]: one for one in second}
     assert set(told) == {"a", "e"}, "the others were told"
@@ -95,7 +110,7 @@ def test_what_is_stored_is_told_apart_from_near_duplicates_in_the_summary(run: R
     marked = [json.loads(one)["near_duplicate_of"] for one in second.stdout.splitlines()]
     assert sum(mark is not None for mark in marked) == told["dropped"]
     said = run(*options, "--mark").stderr
-    assert "marked 3 of 5 documents as within 7 of a kept one" in said
+    assert "marked 3 of 5 documents as within 7 bits of a kept one" in said
     assert "MB of memory; i.sim had 2 rows and holds 2" in said
 
 

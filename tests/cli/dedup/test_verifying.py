@@ -190,18 +190,18 @@ def test_what_cannot_be_verified_is_refused(
     run("build", "b.sim", written, *RECIPE, "-q")
     os.mkfifo(tmp_path / "pipe")
     for call, told in (
-        (("clusters", "b.sim", written, "--verify-text"), "--verify-text goes with --similarity"),
+        (("clusters", "b.sim", written, "--verify-text"), "--verify-text needs --similarity"),
         (("clusters", "b.sim", *ASKED, "--verify-text"), "name them after the index"),
         (("clusters", "b.sim", "-", *ASKED, "--verify-text"), "is read once"),
         (("clusters", "b.sim", "pipe", *ASKED, "--verify-text"), "is read once"),
         (("clusters", "b.sim", written, *ASKED, "--verify-text", "--mode", "components"),
-         "--verify-text goes with --mode star"),
-        (("clusters", "b.sim", "--temp-dir", "."), "--temp-dir goes with --verify-text"),
-        (("dedup", written, "--verify-text"), "--verify-text goes with --similarity"),
-        (("dedup", written, *ASKED, "--verify-text", "--keep", "none"), "keeps none of a group"),
+         "--verify-text needs --mode star"),
+        (("clusters", "b.sim", "--temp-dir", "."), "--temp-dir needs --verify-text"),
+        (("dedup", written, "--verify-text"), "--verify-text needs --similarity"),
+        (("dedup", written, *ASKED, "--verify-text", "--keep", "none"), "keeps no document"),
         (("dedup", written, *ASKED, "--measure", "jaccard"), "give --weighting binary"),
         (("dedup", written, "--measure", "jaccard"), "none is given"),
-        (("dedup", written, "--calibrated"), "--calibrated goes with --index"),
+        (("dedup", written, "--calibrated"), "--calibrated needs --index"),
         (("dedup", written, "--calibrated", "--index", "new.sim"), "has no recommendation"),
         (("dedup", written, "--similarity", 0.3, "--index", "new.sim"), "from 0.5 to 1"),
         (("dedup", written, "--calibrated", "--index", "b.sim"), "has no recommendation"),
@@ -215,7 +215,7 @@ def test_what_cannot_be_verified_is_refused(
 def test_dedup_by_a_resemblance(run: Run, written: str) -> None:
     done = run("dedup", written, "--weighting", "binary", "--ngram", 1, "--measure", "jaccard",
                "--similarity", 0.7, "--verify-text", "--audit", "r.jsonl")
-    assert "at similarity 0.7 or more" in done.stderr
+    assert "of similarity 0.7 or more" in done.stderr
     found = [one for one in audited().values() if one["exact"]]
     assert len(found) > 5
     for one in found:

@@ -189,7 +189,7 @@ def test_a_buffer_is_told_to_be_decided_in(run: Run, three: Path) -> None:
     said = run("dedup", "--keep", "longest", "--buffer", 1, input=text).stderr
     assert "decided within each buffer of 1 document, because --buffer is given" in said
     assert "decided" not in run("dedup", three, "--keep", "longest", "--index", "i.sim").stderr
-    assert "--date-field goes with" in run("dedup", three, "--date-field", "n", code=2).stderr
+    assert "--date-field needs" in run("dedup", three, "--date-field", "n", code=2).stderr
 
 
 @pytest.mark.parametrize("change", ["longer", "another", "empty"])

@@ -198,7 +198,7 @@ def test_certificates_of_clusters_are_those_of_one_index(folder: Path, root: str
     )
     assert ours == theirs and len(ours) > 20
     done = run("ray", "clusters", root, "--certificates", "no.jsonl")
-    assert done.exit_code == 2 and "--certificates goes with --keep" in done.stderr
+    assert done.exit_code == 2 and "--certificates needs --keep" in done.stderr
 
 
 @pytest.mark.parametrize("root", NEAR)

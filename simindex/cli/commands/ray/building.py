@@ -55,18 +55,20 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--by", type=click.Choice(["rows", "prefix", "ones"]), default="rows", show_default=True,
-    help="Divide documents by their order, or by leading bits or the number of ones of their "
-    "fingerprints, so that queries within a few bits ask fewer shards.",
+    help="How to divide the documents: rows by their order, prefix by the leading bits of their "
+    "fingerprints, ones by the number of ones. With prefix and ones, queries within a few bits ask "
+    "fewer shards.",
 )
 @click.option(
     "--work", type=NamedPath(), metavar="DIR",
-    help="Build in this folder on a local disk of each machine, and copy the finished shards.",
+    help="Build in this folder on a local disk of each machine, then copy the finished shards. "
+    "Default: build in ROOT.",
 )
 @address_option
 @cpus_option
 @structures_option
 @batch_rows_option
-@distance("the recipe", "The radius that the shards store")
+@distance("that of the recipe", "The radius that the shards store")
 @key_secret_option
 @recipe_of_option
 @recipe_options
@@ -79,7 +81,7 @@ def build(
     batch_rows: int | None, h: int | None, key_secret: bytes | None, recipe_of: str | None,
     recipe_given: dict[str, Any], learning: Learning, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
-    """Create a collection of shards in ROOT from documents or fingerprints.
+    """Create shards in ROOT from documents or fingerprints.
 
     INPUTs are those of `simindex build`. This machine reads them, a portion at a time, and tasks
     of the cluster make the fingerprints and build the shards.

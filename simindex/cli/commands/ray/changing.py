@@ -32,10 +32,11 @@ def append(
     root: str, connection: dict[str, Any], inputs: tuple[str, ...], reading: Reading,
     as_json: bool, quiet: bool,
 ) -> None:
-    """Add documents or fingerprints to the shards in ROOT, with their recipe.
+    """Add documents or fingerprints to the shards in ROOT.
 
-    All rows of the INPUTs are in memory, without their weights, and are added at once, or none of
-    them. A document whose key a shard has already ends the run with an error.
+    Makes fingerprints by the recipe of the shards. Holds all rows of the INPUTs in memory, without
+    their weights, and adds all of them at once, or none. A document whose key a shard has already
+    ends the run with an error.
     """
     from simindex.distributed import ray as on_ray
 
@@ -71,9 +72,11 @@ def append(
 def split(
     root: str, connection: dict[str, Any], number: int, as_json: bool, quiet: bool
 ) -> None:
-    """Divide the shard of this NUMBER in two: by leading bits, or by ones if the shards are so.
+    """Divide a shard in two.
 
-    The sample of weights of the shard does not go along.
+    NUMBER is the number of the shard. Its rows are divided by the leading bits of their
+    fingerprints, or by the number of ones if the shards are divided so. The two new shards do not
+    get its sample of weights.
     """
     from simindex.distributed import ray as on_ray
 

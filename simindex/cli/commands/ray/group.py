@@ -12,14 +12,14 @@ from simindex.cli.numbers import Count, Size
 
 cpus_option: Option = click.option(
     "--cpus", type=click.FloatRange(0, 1), metavar="SHARE",
-    help="The part of a processor that each actor takes from what Ray shares out, or each task of "
-    "a build. Default: 0.25, and 0.5 for a build.",
+    help="How much of a processor Ray reserves for each actor, or for each task of a build. "
+    "Default: 0.25, and 0.5 for a build.",
 )
 
 address_option: Option = click.option(
     "--address", default="auto", show_default=True, metavar="ADDRESS",
-    help="The cluster: auto for the one that runs on this machine, local to start one for this "
-    "command, or HOST:PORT.",
+    help="The cluster of Ray: auto for the one that runs on this machine, local to start one for "
+    "this command, or HOST:PORT.",
 )
 
 root_argument: Option = click.argument("root", type=NamedPath())
@@ -36,7 +36,7 @@ connection_options: Option = together(
         "connection", _connection, address_option,
         click.option(
             "--replicas", type=Count(1), default=1, show_default=True,
-            help="Number of actors for each shard.",
+            help="Number of actors for each shard. More answer more queries at a time.",
         ),
         cpus_option,
     ),
@@ -46,14 +46,16 @@ connection_options: Option = together(
 
 @program.group()
 def ray() -> None:
-    """Build and ask shards on a cluster of Ray: `simindex ray COMMAND -h`.
+    """Build and query shards on a cluster of Ray.
 
-    ROOT is the folder of a collection of shards, which all machines of the cluster have.
+    `simindex ray COMMAND -h` prints the options of a command. ROOT is the folder of a collection of
+    shards. All machines of the cluster must have it under this path.
     """
 
 
 task_limit_option: Option = click.option(
     "--memory-limit", type=Size(),
-    help="Memory that the search of a task may take, without mapped files: it ends with an error "
-    "before it takes more. 512M is 512 x 1024^2 bytes. Default: that of the local command.",
+    help="Memory that the search of a task may take. Mapped files do not count. A search that "
+    "needs more ends with an error. 512M is 512 x 1024^2 bytes. Default: that of the command "
+    "without ray.",
 )

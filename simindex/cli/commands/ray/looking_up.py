@@ -73,7 +73,10 @@ def query(
     memory: int | None, method: str, recall: float, memory_limit: int | None, h: int | None,
     similarity: float | None, measure: str, threads: int | None, **asked: Any,
 ) -> None:
-    """Print the near-duplicates of documents in all shards, as `simindex query` does."""
+    """Print the near-duplicates that documents have in the shards.
+
+    Prints what `simindex query` prints.
+    """
     require_one(h, similarity)
     if listed and limit is not None:
         raise click.UsageError("--list prints no matches: leave out --limit")
@@ -99,12 +102,14 @@ def query(
     help="How many documents to print for each query.",
 )
 @click.option(
-    "--method", default="scan", show_default=True, shell_complete=suggested(lambda: METHODS),
+    "--method", default="scan", show_default=True, metavar="NAME",
+    shell_complete=suggested(lambda: METHODS),
     help="How to search: scan compares all rows, issl uses slice lists.",
 )
 @click.option(
     "--recall", type=Share(),
-    help="With slice lists: share of the nearest to find in each shard.",
+    help="With slice lists: share of the nearest documents to find in each shard. Default: not "
+    "measured.",
 )
 @slice_options
 @threads_option
@@ -115,7 +120,10 @@ def top(
     root: str, connection: dict[str, Any], k: int, method: str, recall: float | None,
     max_error: Any, rerank: int | None, threads: int | None, **asked: Any,
 ) -> None:
-    """Print the nearest documents of all shards, as `simindex query --top` does."""
+    """Print the nearest documents of all shards.
+
+    Prints what `simindex query --top K` prints.
+    """
     if max_error is None:
         max_error = USUAL_MAX_ERROR if recall is None else "auto"
 

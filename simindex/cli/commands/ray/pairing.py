@@ -95,9 +95,9 @@ def _near(h: int | None, similarity: float | None, measure: str, recall: float) 
 def _certificates_option(begin: str) -> Option:
     return click.option(
         "--certificates", "certified", type=NamedPath(), metavar="FILE",
-        help=f"{begin} for each document to drop the kept one and the distance, and with "
-        "--similarity the estimated similarity: JSON lines, or a table if FILE ends with .csv or "
-        ".parquet.",
+        help=f"{begin} a line to FILE for each document to drop: the kept one and the distance, "
+        "and with --similarity the estimated similarity. FILE has JSON lines, or a table if its "
+        "name ends with .csv or .parquet.",
     )
 
 
@@ -109,8 +109,8 @@ def _certificates_option(begin: str) -> Option:
 @share_option
 @click.option(
     "--collapse-equal", is_flag=True,
-    help="Pair only one of the documents of a shard with equal fingerprints with others, and list "
-    "the rest with it.",
+    help="Of documents of a shard with equal fingerprints, pair only one with other documents, and "
+    "list the rest with it.",
 )
 @task_limit_option
 @threads_option
@@ -121,7 +121,10 @@ def pairs(
     measure: str, recall: float, collapse_equal: bool, memory_limit: int | None,
     threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
-    """Print all near-duplicates within the shards, as `simindex pairs` does."""
+    """Print all pairs of near-duplicates within the shards.
+
+    Prints what `simindex pairs` prints.
+    """
     started = time.perf_counter()
     found = 0
     silent = quiet or results.on_terminal
@@ -150,12 +153,12 @@ def pairs(
 @mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
-    help="List or omit documents without a near-duplicate.",
+    help="Print or omit documents without a near-duplicate.",
 )
 @click.option(
     "--keep", type=click.Choice([REPRESENTATIVE]),
-    help="Print keep or drop, the document, its cluster, and the document that is kept: the "
-    "representative of the cluster.",
+    help="Keep the representative of each cluster. Each line then has keep or drop, the document, "
+    "its cluster, and the document that is kept. Default: print the clusters only.",
 )
 @click.option(
     "--list", "listed", type=click.Choice(["keep", "drop"]),
@@ -172,13 +175,16 @@ def clusters(
     listed: str | None, certified: str | None, memory_limit: int | None,
     threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
-    """Print the clusters of near-duplicates within the shards, as `simindex clusters` does."""
+    """Print the clusters of near-duplicates within the shards.
+
+    Prints what `simindex clusters` prints.
+    """
     if keep is None:
         for value, name in ((listed, "--list"), (certified, "--certificates")):
             if value is not None:
-                raise click.UsageError(f"{name} goes with --keep")
+                raise click.UsageError(f"{name} needs --keep")
     if certified is not None and mode != "star":
-        raise click.UsageError(f"--certificates goes with --mode star: of {mode}, documents may be "
+        raise click.UsageError(f"--certificates needs --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
     started = time.perf_counter()
     given = _near(h, similarity, measure, recall)
@@ -221,7 +227,7 @@ def dedup(
     measure: str, recall: float, certified: str | None, memory_limit: int | None,
     threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
-    """Print which documents to drop so that no near-duplicates are left.
+    """Print which documents to drop to leave no near-duplicates.
 
     Prints one line for each document to drop: its key (or id), the document that is kept instead,
     and their distance, separated by tabs. Of near-duplicates the one with the smallest id is kept.
