@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.console import count, say
-from simindex.inputs import Documents
+from simindex.inputs.documents import Documents
 from simindex.resources.threads import thread_count
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document
+    from simindex.inputs.document import Document
 
 T = TypeVar("T")
 

@@ -26,7 +26,8 @@ from simindex.cli.chunks import (
 )
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent, Progress
-from simindex.inputs import Document, Documents
+from simindex.inputs.document import Document
+from simindex.inputs.documents import Documents
 
 
 def learned_and_kept(

@@ -30,7 +30,8 @@ from simindex.cli.chunks import (
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.errors import InvalidOption
-from simindex.inputs import Document, Documents, one_by_one
+from simindex.inputs.document import Document
+from simindex.inputs.documents import Documents, one_by_one
 from simindex.values import dataclass
 
 FIRST_DOCUMENTS = 10_000
