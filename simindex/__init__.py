@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from simindex.simhash.recipe import Recipe
     from simindex.simhash.weighting import Feature
 
-    __version__: str
+__version__: str = "0.1.0"
 
 __all__ = [
     "Advice",
@@ -259,17 +259,12 @@ if not TYPE_CHECKING:  # to a type checker, every name would be one of the modul
 
     def __getattr__(name: str) -> object:
         """A public name, whose module is imported when the name is first used."""
-        if name == "__version__":
-            from importlib.metadata import version
-
-            value = version("simindex")
-        elif name in _HOME:
-            value = getattr(import_module(f"simindex.{_HOME[name]}"), name)
-        else:
+        if name not in _HOME:
             # Python suggests a name that `__dir__` lists.
             raise AttributeError(
                 f"module 'simindex' has no attribute {name!r}", name=name, obj=modules[__name__]
             )
+        value = getattr(import_module(f"simindex.{_HOME[name]}"), name)
         globals()[name] = value
         return value
 

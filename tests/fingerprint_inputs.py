@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simindex.inputs import BadRecord, Fingerprints, Intake, ReadOptions, read_fingerprints
+from simindex.inputs.document import BadRecord, Intake
+from simindex.inputs.fingerprints import Fingerprints
+from simindex.inputs.reading import ReadOptions, read_fingerprints
 
 
 class Read(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from simindex import GateLimits, Match
-from simindex.inputs import BadRecord
+from simindex.inputs.document import BadRecord
 from simindex.reporting.gated import Flagged, Opening, Place, Verdict
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe\x1b[31m\x00\ud800\"'&[a](http://b)"

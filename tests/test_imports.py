@@ -6,9 +6,12 @@ Each program here runs in a process of its own, for this one has imported everyt
 from __future__ import annotations
 
 import ast
+import json
 import os
+import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +20,7 @@ import pytest
 import simindex
 from simindex.cli import COMMANDS, program
 from simindex.cli.commands.query import query
+from simindex.cli.preparing import LEAST_DOCUMENTS
 from simindex.planning import registry
 
 PACKAGE = Path(simindex.__file__).parent
@@ -98,19 +102,29 @@ def test_a_command_loads_no_other_command() -> None:
 WRITER = {"simindex.writing.writer", "simindex.index.changes", "simindex.index.arrivals"}
 ENGINE = {"simindex.query.answerer", "simindex.planning.planner", "simindex.methods.psm"}
 READERS = {"simindex.inputs.jsonl", "simindex.inputs.warc", "simindex.inputs.columns", "csv"}
+FORMATS = READERS - {"simindex.inputs.jsonl"} | {"simindex.inputs.decompressors"}
+READING = {"simindex.inputs.reading", "simindex.inputs.streams"}
 PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.making",
          "simindex.distributed.shards", "simindex.advising.calibrating", "simindex.planning.fleet"}
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of a few texts."""
+    """An index of a few texts; beside it another of the same, other documents, and a module."""
     path = tmp_path_factory.mktemp("small") / "i.sim"
     recipe = simindex.Recipe()
     options = simindex.IndexOptions(keys=True, recipe=recipe, times=True)
-    with simindex.open(path, "n", options=options) as index:
-        texts = [f"the quick brown fox {n} jumps over {n * n} dogs" for n in range(9)]
-        index.append(recipe.batch(texts, keys=[str(n) for n in range(9)]))
+    texts = [f"the quick brown fox {n} jumps over {n * n} dogs" for n in range(9)]
+    for one in (path, path.with_name("i.sim.twin")):
+        with simindex.open(one, "n", options=options) as index:
+            index.append(recipe.batch(texts, keys=[str(n) for n in range(9)]))
+    path.with_name("i.sim.jsonl").write_text("".join(
+        json.dumps({"id": str(n), "text": " ".join(f"{n}-{word}" for word in range(n, 40))}) + "\n"
+        for n in range(LEAST_DOCUMENTS)
+    ))
+    modules = path.with_name("i.sim.modules")
+    modules.mkdir()
+    shutil.copy(Path(textwrap.__file__), modules)
     return path
 
 
@@ -139,6 +153,35 @@ def test_a_command_loads_what_it_asks_for(
     assert "simindex.storage.snapshot" in found  # it has opened the index
     assert not found & others
     assert not found & {"hashlib", "numpy.random", "numpy.ma", "multiprocessing", "asyncio"}
+    assert len([name for name in found if name.startswith("simindex")]) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "others", "most"),
+    [
+        (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 180),
+        (["dedup", "{}.jsonl"], FORMATS | PARTS, 255),
+        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.search"}, 235),
+        (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 200),
+        (["merge", "{}", "{}.twin", "-o", "{}.merged"], ENGINE | READING | READERS | PARTS, 150),
+        (["plan", "--rows", "1M"], WRITER | READING | READERS | PARTS | {
+            "simindex.storage.catalog", "simindex.planning.measurement", "statistics"}, 105),
+        (["report", "{}", "-o", "{}.html"], WRITER | READERS | PARTS - {
+            "simindex.pairs.search"}, 225),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_of_documents_loads_what_it_works_with(
+    small: Path, arguments: list[str], others: set[str], most: int
+) -> None:
+    """`most` as above; no command asks for the version of the package by its metadata."""
+    found = loaded(RUN.format([one.format(small) for one in arguments]))
+    assert "numpy" in found
+    assert not found & others
+    assert not found & {
+        "numpy.random", "numpy.ma", "importlib.metadata", "email", "multiprocessing", "asyncio",
+    }
     assert len([name for name in found if name.startswith("simindex")]) <= most
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,11 @@ def test_wheels_are_tested_by_files_that_are_there() -> None:
     named = re.findall(r"tests\S*", config["test-command"]) + config["test-sources"]
     assert len(named) > 3
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_version_of_the_distribution_is_that_of_the_package() -> None:
+    """It is written in `simindex/__init__.py`, where the build reads it."""
+    assert simindex.__version__ == metadata.version("simindex")
 
 
 def test_types_and_licence_are_part_of_the_package() -> None:

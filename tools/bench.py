@@ -48,7 +48,7 @@ WORKLOADS = {
     "limits": (5_000_000, "where cost may jump as work grows; --cliff"),
     "scale": (100_000_000, "1, 3, 10, 30 and 100 M rows, up to --rows: build, query, open; 13 GB"),
     "open": (60_000_000, "open and first query in a fresh process"),
-    "start": (0, "import and every command of the shell, in processes of their own"),
+    "start": (1_000, "import and every command of the shell, in processes of their own"),
     "real-text": (0, "recall on revisions of real pages, --data DIR"),
     "ingest": (50_000, "JSON lines to an index, near-duplicates marked; of --data DIR, or made up"),
     "stream": (9_000_000, "20 GB of JSON lines through a pipe to an index: is memory flat?"),

@@ -1,8 +1,11 @@
-"""Which rows are equal."""
+"""Which rows are equal, and which values occur."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from simindex.arrays import I64, U64
 
@@ -24,3 +27,11 @@ def distinct(rows: U64) -> tuple[I64, I64]:
     number = np.empty(len(rows), np.int64)
     number[order] = np.cumsum(begins) - 1
     return order[begins].astype(np.int64), number
+
+
+def distinct_values(values: NDArray[Any]) -> NDArray[Any]:
+    """The integers that occur, ascending. `np.unique` would first import `numpy.ma`, for 8 ms."""
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]

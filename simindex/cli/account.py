@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simindex.cli.console import count
-from simindex.inputs import FINGERPRINTS, ID_FIELDS, Intake
+from simindex.inputs.document import FINGERPRINTS, ID_FIELDS, Intake
 
 SHOWN_KINDS = 5
 """Of records that are no documents, so many kinds are named."""

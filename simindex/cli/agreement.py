@@ -1,4 +1,5 @@
-"""Whether the options of a command are those of the index that it adds to, as in a second run."""
+"""Whether an index agrees with what a command is to do with it: with its options, which in a second
+run are the same; with another index, whose rows are compared or copied."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Any
 
 import simindex
 from simindex.cli.recipes import default_recipe
-from simindex.errors import InvalidOption
+from simindex.errors import InvalidOption, RecipeMismatch
+from simindex.simhash.contrast import LEARNED, contrast
 
 UNSHOWN = {"key_secret": "another secret", "stop_words": "other words", "times": "no times"}
 """Options whose stored value is not shown."""
@@ -68,3 +70,33 @@ def _differences(
 
 def _typed(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def require_alike(
+    index: simindex.Index, name: str, other: simindex.Index, others_name: str, *,
+    instead: str = "",
+) -> None:
+    """Refuses to compare rows of two indexes whose fingerprints differ in width or recipe.
+
+    If they have learned from other documents alone, the remedy begins with what to do `instead`.
+    """
+    from simindex.writing.admission import check_recipe
+
+    bits, others = index.options.bits, other.options.bits
+    if bits != others:
+        raise InvalidOption(
+            f"{others_name} has fingerprints of {others} bits, {name} of {bits}",
+            remedy="build one of them again, with the --bits of the other", option="index",
+            found=others, expected=bits,
+        )
+    try:
+        check_recipe(other.recipe, index.recipe)
+    except RecipeMismatch as error:
+        differences = error.data["differences"]
+        learned = differences.keys() <= LEARNED
+        raise RecipeMismatch(
+            f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
+            "fingerprints cannot be compared",
+            remedy=f"{instead if learned else ''}build {others_name} again with --recipe {name}",
+            differences=differences,
+        ) from error

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import simindex
 from simindex.cli.console import count, say
-from simindex.inputs import Documents
+from simindex.inputs.documents import Documents
 from simindex.resources.threads import thread_count
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document
+    from simindex.inputs.document import Document
 
 T = TypeVar("T")
 

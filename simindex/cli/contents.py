@@ -37,10 +37,11 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.learning import Lesson
+    from simindex.cli.preparing import Prepared
     from simindex.cli.progress import Extent
     from simindex.cli.reading import Reading
-    from simindex.cli.recipes import Prepared
-    from simindex.inputs import Fingerprints, Intake
+    from simindex.inputs.document import Intake
+    from simindex.inputs.fingerprints import Fingerprints
 
 G = TypeVar("G")
 

@@ -40,8 +40,6 @@ class FleetOptions:
 
     def fleet(self, memory: int | None) -> Fleet | None:
         """The machines, or None if there is one. Raises UsageError for options of machines then."""
-        from simindex.planning.fleet import Fleet
-
         names = ("cores", "disk", "network", "replicas", "shards", "batch", "text", "price")
         given = [name for name in names if getattr(self, name) is not None]
         if self.machines is None:
@@ -52,6 +50,8 @@ class FleetOptions:
             raise click.UsageError(
                 "--memory 0 leaves the machines no memory: give a size like 64G, or leave it out"
             )
+        from simindex.planning.fleet import Fleet
+
         known: dict[str, Any] = {
             "cores": self.cores, "disk_bytes_s": self.disk, "network_bytes_s": self.network,
             "replicas": self.replicas, "shards": self.shards, "price_h": self.price,

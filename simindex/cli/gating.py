@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simindex.arrays import I64, U8, U64
     from simindex.cli.batches import Answer, Questions
     from simindex.cli.reading import Reading
-    from simindex.inputs import BadRecord, Intake
+    from simindex.inputs.document import BadRecord, Intake
     from simindex.records.gate import GateLimits
 
 MATCHES_AT_ONCE = 4096

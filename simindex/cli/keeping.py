@@ -19,7 +19,8 @@ from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_o
 from simindex.cli.learning import Lesson
 from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
-from simindex.inputs import Document, Documents
+from simindex.inputs.document import Document
+from simindex.inputs.documents import Documents
 
 
 def learned_and_kept(

@@ -22,7 +22,8 @@ from simindex.cli.console import count, say
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.inputs import Intake, ReadOptions
+    from simindex.inputs.document import Intake
+    from simindex.inputs.reading import ReadOptions
 
 PLAIN_INTERVAL_S = 5.0
 
@@ -44,7 +45,7 @@ class Extent:
 
     def measure(self) -> None:
         """Finds the size, on a thread of its own: a folder of a million files takes seconds."""
-        from simindex.inputs import size_bytes
+        from simindex.inputs.reading import size_bytes
 
         def work() -> None:
             self.total_bytes = size_bytes(self.inputs, self.options)

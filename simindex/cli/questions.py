@@ -13,19 +13,19 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import simindex
+from simindex.cli.agreement import require_alike
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows, why_none
 from simindex.cli.console import say
 from simindex.cli.opening import open_index
 from simindex.cli.recipes import recipe_of_questions
-from simindex.errors import InvalidOption, RecipeMismatch
+from simindex.errors import InvalidOption
 from simindex.outputs.columns import key_text
-from simindex.simhash.contrast import LEARNED, contrast
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Questions
     from simindex.cli.reading import Reading
-    from simindex.inputs import Intake
+    from simindex.inputs.document import Intake
 
 
 @dataclass(slots=True)
@@ -101,36 +101,6 @@ class Asking:
             self.without.add(chunk, batch.skipped)
             places = places_of_rows(len(chunk), batch.skipped)
             yield [chunk[place].key for place in places], batch
-
-
-def require_alike(
-    index: simindex.Index, name: str, other: simindex.Index, others_name: str, *,
-    instead: str = "",
-) -> None:
-    """Refuses to compare rows of two indexes whose fingerprints differ in width or recipe.
-
-    If they have learned from other documents alone, the remedy begins with what to do `instead`.
-    """
-    from simindex.writing.admission import check_recipe
-
-    bits, others = index.options.bits, other.options.bits
-    if bits != others:
-        raise InvalidOption(
-            f"{others_name} has fingerprints of {others} bits, {name} of {bits}",
-            remedy="build one of them again, with the --bits of the other", option="index",
-            found=others, expected=bits,
-        )
-    try:
-        check_recipe(other.recipe, index.recipe)
-    except RecipeMismatch as error:
-        differences = error.data["differences"]
-        learned = differences.keys() <= LEARNED
-        raise RecipeMismatch(
-            f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
-            "fingerprints cannot be compared",
-            remedy=f"{instead if learned else ''}build {others_name} again with --recipe {name}",
-            differences=differences,
-        ) from error
 
 
 def names_of(batch: simindex.Batch) -> list[str]:

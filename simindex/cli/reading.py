@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,23 +23,24 @@ from simindex.cli.console import say
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Extent
 from simindex.errors import InvalidInput
-from simindex.inputs import (
-    ID_FIELDS,
-    Document,
-    Documents,
-    Fingerprints,
-    Intake,
+from simindex.inputs import formats
+from simindex.inputs.document import ID_FIELDS, Intake
+from simindex.inputs.finding import name_from, printable
+from simindex.inputs.markup import EXTRACTORS
+from simindex.inputs.names import expanded
+from simindex.inputs.reading import (
     ReadOptions,
-    formats,
     holds_fingerprints,
     read,
     read_fingerprints,
     read_in_columns,
 )
-from simindex.inputs.finding import name_from, printable
-from simindex.inputs.markup import EXTRACTORS
-from simindex.inputs.names import expanded
 from simindex.values import dataclass
+
+if TYPE_CHECKING:
+    from simindex.inputs.document import Document
+    from simindex.inputs.documents import Documents
+    from simindex.inputs.fingerprints import Fingerprints
 
 inputs_argument: Option = click.argument(
     "inputs", metavar="[INPUT]...", nargs=-1, type=click.Path(),

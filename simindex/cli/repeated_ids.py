@@ -11,10 +11,10 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64
 from simindex.cli.console import count
-from simindex.inputs import Documents
+from simindex.inputs.documents import Documents
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document
+    from simindex.inputs.document import Document
     from simindex.simhash.feature_columns import FeatureColumn
     from simindex.simhash.features import Column
 

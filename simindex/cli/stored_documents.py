@@ -23,7 +23,8 @@ from simindex.cli.opening import open_index
 from simindex.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document, Fingerprints
+    from simindex.inputs.document import Document
+    from simindex.inputs.fingerprints import Fingerprints
 
 Choice = Literal["replace", "skip", "error"]
 

@@ -44,7 +44,7 @@ from simindex.values import dataclass
 if TYPE_CHECKING:
     from simindex.arrays import I64
     from simindex.cli.reading import Reading
-    from simindex.inputs import Intake
+    from simindex.inputs.document import Intake
     from simindex.planning.similarity import Similar
     from simindex.records.clusters import Clusters
     from simindex.records.reports import IndexStats

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from simindex.records.reports import Audit, Finding, Progress
     from simindex.storage.snapshot import Snapshot
 
+SELF_AUDIT_ROWS = 1 << 20
+"""Rows from which `tune` and `compact` measure the recall by themselves."""
+
 USUAL_FANOUT = 8
 """Files of tombstones of about one size that `compact` merges where commits merge none."""
 
@@ -150,8 +153,6 @@ class Changes:
         self, full: bool, structures: Sequence[str] | None, progress: Progress | None
     ) -> None:
         """See `Index.compact`."""
-        from simindex.query import audit
-
         full = as_flag(full, "full")
         call = WritingCall(self.handle, "compact")
         with self.handle.turns, self.handle.lock, call as writer:
@@ -189,6 +190,8 @@ class Changes:
                 restructure(committer, wanted)
             found = self.self_audit(committer.snapshot)
             if found is not None:
+                from simindex.query import audit
+
                 committer.set_value("audit", audit.encode(found))
                 committer.commit()
 
@@ -259,10 +262,15 @@ class Changes:
     def self_audit(self, snapshot: Snapshot, *, h: int | None = None) -> Audit | None:
         """Measures the recall if the index has changed much since the last audit.
 
-        What damage prevents is left out with a warning: the caller's own work is done.
+        None for an index that is small or knows no weights, without a planner. What damage
+        prevents is left out with a warning: the caller's own work is done.
         """
+        if snapshot.stored_rows < SELF_AUDIT_ROWS:
+            return None
         usual_h = self.handle.radius(None, self.handle.recipe)
         try:
+            if not len(snapshot.reservoir):
+                return None
             return self.handle.answerer.self_audit(snapshot, h=h, usual_h=usual_h)
         except (CorruptFile, OSError) as error:
             if raised_by_a_handler(error):

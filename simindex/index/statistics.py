@@ -21,7 +21,7 @@ import numpy as np
 
 from simindex.advising.stored import stored_advice
 from simindex.arrays import I64, U64
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct import distinct, distinct_values
 from simindex.bits.hamming import to_hex
 from simindex.records.reports import Hot, IndexStats, Skew
 from simindex.storage.files.verification import verified
@@ -201,7 +201,7 @@ def _merged(
 
     And the most rows that a value may have which is not among them.
     """
-    values = np.unique(np.concatenate([found.counted[0] for found in candidates]))
+    values = distinct_values(np.concatenate([found.counted[0] for found in candidates]))
     counts = np.zeros(len(values), np.int64)
     for table in tables:
         counts += _first_rows(table, values, shift, after=True)

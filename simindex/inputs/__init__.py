@@ -26,39 +26,3 @@ compressed files are decompressed as they are read. What cannot be read becomes 
 counted, reported with its file and line, and skipped up to a limit (`Intake`). In a folder, files
 of other formats are counted and passed over.
 """
-
-from __future__ import annotations
-
-from simindex.inputs.document import ID_FIELDS, BadRecord, Document, Intake
-from simindex.inputs.documents import Documents, one_by_one
-from simindex.inputs.fingerprints import Fingerprints
-from simindex.inputs.reading import (
-    FINGERPRINTS,
-    ReadOptions,
-    holds_fingerprints,
-    read,
-    read_fingerprints,
-    read_in_columns,
-    require_inputs,
-    rereadable,
-    size_bytes,
-)
-
-__all__ = [
-    "FINGERPRINTS",
-    "ID_FIELDS",
-    "BadRecord",
-    "Document",
-    "Documents",
-    "Fingerprints",
-    "Intake",
-    "ReadOptions",
-    "holds_fingerprints",
-    "one_by_one",
-    "read",
-    "read_fingerprints",
-    "read_in_columns",
-    "require_inputs",
-    "rereadable",
-    "size_bytes",
-]

@@ -17,6 +17,9 @@ from simindex.inputs.made_names import MadeNames
 from simindex.options import MAX_KEY_BYTES
 from simindex.values import dataclass
 
+FINGERPRINTS = "fingerprints"
+"""Why files of folders are passed over where texts are read."""
+
 
 class Document(NamedTuple):
     """One text with its name and where it was read."""

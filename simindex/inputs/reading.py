@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.inputs import remote
-from simindex.inputs.decompressors import require_zstandard
-from simindex.inputs.document import Document, Intake, Source
+from simindex.inputs.document import FINGERPRINTS, Document, Intake, Source
 from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
 from simindex.inputs.foreign import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
@@ -43,10 +42,6 @@ T = TypeVar("T")
 
 MAX_RECORD_BYTES = 64 << 20
 """Longest line, row or text file, in bytes after decompression."""
-
-
-FINGERPRINTS = "fingerprints"
-"""Why files of folders are passed over where texts are read."""
 
 SHOWN_NAME = 200
 """Characters of a name that no file has: it may be a text."""
@@ -137,6 +132,8 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
                 remedy="name the files that it was built from", path=path,
             )
         if path != STDIN and compression_of(path) == ".zst":
+            from simindex.inputs.decompressors import require_zstandard
+
             require_zstandard()
     if list(inputs).count(STDIN) > 1:
         raise InvalidInput(

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from simindex.inputs.decompressors import Damaged, decompressed
+from simindex.inputs.members import Damaged
 from simindex.inputs.remote import RemoteFile, file_name, is_remote
 
 STDIN = "-"
@@ -304,4 +304,8 @@ def _decompressed(file: Any, compression: str) -> BinaryIO:
     # A file of no bytes would be taken for a whole one; a valid .gz has a header at least.
     if compression == ".gz" and not file.peek(1):
         raise Unreadable("truncated: the file is empty")
-    return cast(BinaryIO, decompressed(file, compression) if compression else file)
+    if not compression:
+        return cast(BinaryIO, file)
+    from simindex.inputs.decompressors import decompressed
+
+    return decompressed(file, compression)

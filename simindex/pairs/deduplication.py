@@ -21,7 +21,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U8, U16, U64, Bools
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct import distinct, distinct_values
 from simindex.bits.splitmix import mixed
 from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all
@@ -386,7 +386,7 @@ def _near_by_parts(
 def _choose(gone: Bools, a: I64, b: I64) -> None:
     """Marks in `gone` what is near one that stays, in order; pairs have a < b, sorted by (a, b)."""
     starts = np.searchsorted(a, np.arange(len(gone) + 1))
-    for row in np.unique(a).tolist():
+    for row in distinct_values(a).tolist():
         if not gone[row]:
             gone[b[starts[row] : starts[row + 1]]] = True
 

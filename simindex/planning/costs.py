@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log2
 
 from simindex.bits.design import BlockDesign, designs_for
@@ -30,7 +31,7 @@ from simindex.methods import bphs
 from simindex.methods.psm import MOST_PROBES
 from simindex.methods.query_tables import bytes_needed, directory_bits, sweeps
 from simindex.methods.stream import Stream
-from simindex.planning.machine import Curve, Machine
+from simindex.planning.machine import Curve, Level, Machine
 
 CALL_NS = 9_000.0
 """A call, whatever it asks: looking for new commits, planning, making the matches."""
@@ -111,8 +112,16 @@ def counted_ns(machine: Machine, h: int, header_bits: int) -> float:
 
 def look_up_ns(machine: Machine, table_bytes: float, bucket: float) -> float:
     """Cost of a probe, by the rows that have its header and by the bytes of the table."""
-    points = tuple((log2(size), along(curve, bucket)) for size, curve in machine.levels)
-    return along(points, min(log2(max(1.0, table_bytes)), points[-1][0]))
+    size, levels = _levels_at(machine, table_bytes)
+    return along(tuple((log2(most), along(curve, bucket)) for most, curve in levels), log2(size))
+
+
+def _levels_at(machine: Machine, table_bytes: float) -> tuple[float, Sequence[Level]]:
+    """The size of a table, at most that of the last level, and the levels that it lies between."""
+    levels = machine.levels
+    size = min(max(1.0, table_bytes), levels[-1][0])
+    after = min(max(1, bisect_left(levels, (size,))), len(levels) - 1)
+    return size, levels[max(0, after - 1) : after + 1]
 
 
 def shared_page_ns(machine: Machine, rows: int, words: int, header_bits: int, h: int) -> float:
@@ -137,12 +146,13 @@ def shared_page_ns(machine: Machine, rows: int, words: int, header_bits: int, h:
 
 def _no_rows_ns(machine: Machine, table_bytes: float) -> float:
     """A probe of a header without rows, by the first two points of the levels."""
+    size, levels = _levels_at(machine, table_bytes)
     points = []
-    for size, curve in machine.levels:
+    for most, curve in levels:
         (few, low), (more, high) = curve[0], curve[min(1, len(curve) - 1)]
         slope = (high - low) / (more - few) if more > few else 0.0
-        points.append((log2(size), max(0.0, low - few * slope)))
-    return along(tuple(points), min(log2(max(1.0, table_bytes)), points[-1][0]))
+        points.append((log2(most), max(0.0, low - few * slope)))
+    return along(tuple(points), log2(size))
 
 
 def table_bytes(rows: int, words: int, directory_bits: int) -> int:
@@ -378,6 +388,7 @@ def query_tables_ns(
     return MATCHED_WAITS * machine.delta_r_ns + built + row * rows / queries
 
 
+@lru_cache(maxsize=64)
 def query_design(
     machine: Machine,
     rows: int,
@@ -389,7 +400,10 @@ def query_design(
     stream: Stream | None = None,
     crowded: float = 0.0,
 ) -> BlockDesign | None:
-    """The design of the least `query_tables_ns`, of those whose tables fit; None if none does."""
+    """The design of the least `query_tables_ns`, of those whose tables fit; None if none does.
+
+    A forecast asks the same for each structure that an index may have.
+    """
     stream = stream or Stream()
     fitting = [
         design for design in designs_for(h, 64 * words)

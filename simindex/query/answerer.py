@@ -52,9 +52,6 @@ log: logging.Logger = logging.getLogger(__package__)
 
 NOTHING_LEFT: frozenset[str] = frozenset()
 
-SELF_AUDIT_ROWS = 1 << 20
-"""Rows from which `tune` and `compact` measure the recall by themselves."""
-
 SELF_AUDIT_S = 0.5
 """About how long that may take, once it is known how bits flip."""
 
@@ -363,16 +360,11 @@ class Answerer:
         audit.
 
         That is one of less than half or over twice the rows. Asks for the recall and the radius
-        of that audit, or the usual ones; `h` overrules. None where nothing has to be measured: the
-        index is small, knows no weights, or its plan is exact.
+        of that audit, or the usual ones; `h` overrules. The reservoir has rows. None where nothing
+        has to be measured: the last audit is good still, or the plan is exact.
         """
-        rows = snapshot.stored_rows
-        if rows < SELF_AUDIT_ROWS:
-            return None
-        last = self.last_audit(snapshot)
+        rows, last = snapshot.stored_rows, self.last_audit(snapshot)
         if last is not None and rows <= 2 * last.index_rows and last.index_rows <= 2 * rows:
-            return None
-        if not len(snapshot.reservoir):
             return None
         recall = AUDITED_RECALL if last is None else last.asked
         if h is None:

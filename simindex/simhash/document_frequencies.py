@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import U32, U64
+from simindex.bits.distinct import distinct_values
 from simindex.checks import is_int
 from simindex.errors import InvalidBatch, InvalidOption, RecipeMismatch
 from simindex.simhash import recipe_bytes
@@ -207,7 +208,7 @@ class DocumentFrequencies:
             )
         # One logarithm for each count that occurs, by the C library: numpy's differs between
         # processors.
-        occurring = np.unique(self.counts)
+        occurring = distinct_values(self.counts)
         step_of = np.array([self._step(count) for count in occurring.tolist()], dtype=np.uint32)
         steps = np.empty(len(self), dtype=np.uint32)
         for start in range(0, len(self), _RANGE_FEATURES):

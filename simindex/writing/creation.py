@@ -236,11 +236,15 @@ def _fill(directory: Path, options: IndexOptions) -> None:
 
 def _clear(directory: Path) -> None:
     removal.remove(directory / "FORMAT")
-    durable.sync_directory(directory)
-    for path in directory.iterdir():
-        # What a repair has kept is nobody's to remove.
-        if path.name != "LOCK" and not is_numbered(path.name, KEPT_PREFIX):
-            removal.remove_tree(path)
+    # What a repair has kept is nobody's to remove.
+    others = [
+        path for path in directory.iterdir()
+        if path.name != "LOCK" and not is_numbered(path.name, KEPT_PREFIX)
+    ]
+    if others:
+        durable.sync_directory(directory)  # no FORMAT may come back without them
+    for path in others:
+        removal.remove_tree(path)
 
 
 def _remove_empty(directory: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simindex.cli.account import met, named_by
-from simindex.inputs import Intake
+from simindex.inputs.document import Intake
 
 Run = Callable[..., Any]
 

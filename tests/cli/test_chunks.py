@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.cli import chunks
-from simindex.inputs import Document, Documents
+from simindex.inputs.document import Document
+from simindex.inputs.documents import Documents
 from simindex.simhash.features import columns_of
 
 

@@ -22,7 +22,8 @@ import pytest
 import simindex
 from simindex.cli import progress
 from simindex.cli.progress import Extent, Progress
-from simindex.inputs import Intake, ReadOptions, read, size_bytes
+from simindex.inputs.document import Intake
+from simindex.inputs.reading import ReadOptions, read, size_bytes
 
 Spawn = Callable[..., subprocess.Popen[bytes]]
 

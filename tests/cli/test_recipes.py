@@ -4,77 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pages
 import pytest
 
 import simindex
-from simindex.cli.recipes import LEAST_DOCUMENTS, default_recipe
+from simindex.cli.preparing import LEAST_DOCUMENTS
+from simindex.cli.recipes import default_recipe
 
 Run = Callable[..., Any]
-
-
-def lines(number: int) -> str:
-    return "".join(
-        json.dumps({"id": str(n), "text": f"page {n} says something of its own: {n * n}"}) + "\n"
-        for n in range(number)
-    )
-
-
-def recipe_of(path: str) -> simindex.Recipe:
-    with simindex.open(path, "r") as index:
-        assert index.recipe is not None
-        return index.recipe
 
 
 def test_the_page_on_recipes_has_the_defaults(run: Run) -> None:
     shell, python = pages.table(pages.RECIPES, "The defaults", "where")
     assert "simindex build" in shell["where"] and "Recipe()" in python["where"]
     assert f"fewer than {LEAST_DOCUMENTS} documents" in python["where"]
-    run("build", "i.sim", "-", input=lines(LEAST_DOCUMENTS))
-    for row, recipe in ((shell, recipe_of("i.sim")), (python, simindex.Recipe())):
+    texts = (f"page {n} says something of its own: {n * n}" for n in range(LEAST_DOCUMENTS))
+    lines = "".join(json.dumps({"id": text, "text": text}) + "\n" for text in texts)
+    run("build", "i.sim", "-", input=lines)
+    with simindex.open("i.sim", "r") as index:
+        built = index.recipe
+    assert built is not None
+    for row, recipe in ((shell, built), (python, simindex.Recipe())):
         assert pages.sizes(row["ngram"]) == recipe.sizes
         assert row["weighting"] == recipe.weighting
         assert (int(row["bits"]), int(row["radius"])) == (recipe.bits, recipe.h)
-
-
-@pytest.mark.parametrize("command", ["build", "dedup"])
-@pytest.mark.parametrize("stream", [False, True], ids=["file", "stream"])
-def test_idf_is_learned_from_enough_documents_only(run: Run, command: str, stream: bool) -> None:
-    for number in (1, LEAST_DOCUMENTS - 1, LEAST_DOCUMENTS):
-        Path("a.jsonl").write_text(lines(number))
-        place = (f"{number}.sim",) if command == "build" else ("--index", f"{number}.sim")
-        source = ("-",) if stream else ("a.jsonl",)
-        told = run(command, *place, *source, input=lines(number) if stream else None).stderr
-        recipe = recipe_of(f"{number}.sim")
-        if number == LEAST_DOCUMENTS:
-            assert (recipe.ngram, recipe.weighting) == (1, "balanced-tfidf")
-            assert recipe.idf is not None and recipe.idf.documents == number
-            assert f"word weights learned from {number} documents, all of" in told
-        else:
-            assert recipe == simindex.Recipe()
-            assert "too few to learn word weights from (30 are needed)" in told
-
-
-def test_few_documents_are_learned_from_if_that_is_asked(run: Run) -> None:
-    asked = {"tfidf": ("--weighting", "tfidf"), "balanced-tfidf": ("--idf-first", 2)}
-    for weighting, options in asked.items():
-        run("build", f"{weighting}.sim", "-", *options, input=lines(2))
-        recipe = recipe_of(f"{weighting}.sim")
-        assert (recipe.ngram, recipe.weighting) == (1, weighting) and recipe.fitted
-    (summary,) = map(json.loads, run("build", "i.sim", "-", "--json", input=lines(2)).stdout.split(
-        "\n")[:-1])
-    assert summary["idf"] == {"documents": 2, "learned": False}
-
-
-def test_fingerprint_learns_only_if_that_is_asked(run: Run) -> None:
-    plain = run("fingerprint", "-", "-q", input=lines(40)).stdout.splitlines()
-    one = run("fingerprint", "-", "-q", input=lines(1)).stdout.splitlines()
-    assert plain[0] == one[0]
-    learned = run("fingerprint", "-", "-q", "--weighting", "tfidf", input=lines(40)).stdout
-    assert learned.splitlines()[0] != one[0]
 
 
 @pytest.mark.parametrize(
@@ -97,17 +52,3 @@ def test_what_is_not_asked_for_fits_what_is(
 ) -> None:
     recipe = default_recipe(given)
     assert (recipe.sizes, recipe.weighting) == (sizes, weighting)
-
-
-def test_an_error_of_the_first_pass_says_what_is_left(run: Run) -> None:
-    bad = lines(2) + "oops\n"
-    Path("bad.jsonl").write_text(bad)
-    for source, given in (("bad.jsonl", None), ("-", bad)):
-        refused = run("build", "i.sim", source, input=given, code=4).stderr
-        assert ":3: not JSON" in refused and "; i.sim was not created" in refused
-        refused = run("dedup", "--index", "i.sim", source, input=given, code=4).stderr
-        assert "; i.sim was not created" in refused
-        assert not Path("i.sim").exists()
-    run("build", "i.sim", "-", input=lines(2))
-    refused = run("build", "i.sim", "bad.jsonl", "--overwrite", code=4).stderr
-    assert "; i.sim is as it was" in refused

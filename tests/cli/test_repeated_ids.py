@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from simindex.cli import repeated_ids
 from simindex.cli.repeated_ids import RepeatedIds, ends_of, ends_of_each
-from simindex.inputs import Document, Documents
+from simindex.inputs.document import Document
+from simindex.inputs.documents import Documents
 from simindex.simhash.features import columns_of
 
 

@@ -23,8 +23,9 @@ import zstandard
 import simindex
 from simindex import Recipe
 from simindex.errors import CorruptFile, InvalidInput, SimindexError
-from simindex.inputs import Intake, ReadOptions, read
+from simindex.inputs.document import Document, Intake
 from simindex.inputs.jsonl import MAX_VALUES
+from simindex.inputs.reading import ReadOptions, read
 from simindex.inputs.table import MAX_COLUMNS, MAX_SEPARATORS
 from simindex.query import audit
 from simindex.storage.catalog.records import Head
@@ -36,7 +37,8 @@ Maker = Callable[[Path], Path]
 
 CHILD = """
 import resource, sys
-from simindex.inputs import Intake, ReadOptions, read
+from simindex.inputs.document import Intake
+from simindex.inputs.reading import ReadOptions, read
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 intake = Intake(max_errors=None)
@@ -57,7 +59,7 @@ def in_a_child(path: Path) -> tuple[int, int, int]:
     return found, bad, grown << 10
 
 
-def taken(path: Path, **options: object) -> tuple[list[simindex.inputs.Document], list[str]]:
+def taken(path: Path, **options: object) -> tuple[list[Document], list[str]]:
     bad: list[str] = []
     intake = Intake(max_errors=None, report=lambda record: bad.append(str(record)))
     return list(read([str(path)], ReadOptions(**options), intake)), bad  # type: ignore[arg-type]

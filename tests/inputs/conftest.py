@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from simindex.inputs import BadRecord, Document, Intake, ReadOptions, read
+from simindex.inputs.document import BadRecord, Document, Intake
+from simindex.inputs.reading import ReadOptions, read
 
 Outcome = tuple[list[Document], list[str], Intake]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simindex.inputs import ID_FIELDS
+from simindex.inputs.document import ID_FIELDS
 
 Take = Callable[..., Any]
 

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from simindex.inputs import Documents, Intake, ReadOptions, columns, one_by_one, read
-from simindex.inputs.reading import read_in_columns
+from simindex.inputs import columns
+from simindex.inputs.document import Intake
+from simindex.inputs.documents import Documents, one_by_one
+from simindex.inputs.reading import ReadOptions, read, read_in_columns
 
 IDS: list[Any] = ["a", "b", "d:7", "ä", "", None, "x" * 70_000, "f.parquet:2"]
 TEXTS: list[Any] = ["one two", "五六", "", None, "long " * 30]
@@ -83,7 +85,8 @@ def test_reading_columns_does_not_import_pandas(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     parquet.write_table(pa.table({"id": ["a", None], "text": ["b", "c"]}), path)
     script = (
-        "import sys; from simindex.inputs import read; print(len(list(read([sys.argv[1]])))); "
+        "import sys; from simindex.inputs.reading import read; "
+        "print(len(list(read([sys.argv[1]])))); "
         "print('pandas' in sys.modules)"
     )
     found = subprocess.run(

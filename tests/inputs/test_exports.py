@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from fingerprint_inputs import take_rows
 
-from simindex.inputs import Intake, ReadOptions, read_fingerprints
+from simindex.inputs.document import Intake
 from simindex.inputs.exports import is_exported_lines, is_exported_table
+from simindex.inputs.reading import ReadOptions, read_fingerprints
 
 ONE, TWO = "0" * 15 + "1", "0" * 15 + "2"
 

@@ -16,10 +16,12 @@ import pytest
 from web_records import answer, record
 
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Intake, ReadOptions, extraction, read
+from simindex.inputs import extraction
+from simindex.inputs.document import Document, Intake
 from simindex.inputs.documents import Later
 from simindex.inputs.extraction import Extraction, in_turn
 from simindex.inputs.markup import MAX_ATTRIBUTES
+from simindex.inputs.reading import ReadOptions, read
 
 pytest.importorskip("resiliparse")
 
@@ -233,7 +235,8 @@ def test_reading_that_stops_ends_the_processes(
 
 READING = """
 import sys
-from simindex.inputs import extraction, read
+from simindex.inputs import extraction
+from simindex.inputs.reading import read
 extraction.WORTH_S, extraction.GROUP_BYTES = 0.0, 1
 extraction._COMMAND = sys.argv[2]
 for document in read([sys.argv[1]]):

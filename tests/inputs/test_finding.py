@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.inputs import Intake, ReadOptions, read
+from simindex.inputs.document import Intake
 from simindex.inputs.finding import AGAIN, printable
+from simindex.inputs.reading import ReadOptions, read
 
 Take = Callable[..., Any]
 

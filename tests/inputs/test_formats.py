@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 import pytest
 
 from simindex.errors import InvalidOption
-from simindex.inputs import Document, ReadOptions
-from simindex.inputs.document import Source
+from simindex.inputs.document import Document, Source
 from simindex.inputs.formats import FORMATS, Format
+from simindex.inputs.reading import ReadOptions
 from simindex.inputs.streams import Unreadable, decoded, lines
 
 MAGIC = b"!notes\n"

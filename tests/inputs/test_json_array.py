@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simindex.inputs import Intake, ReadOptions, json_array, read
+from simindex.inputs import json_array
+from simindex.inputs.document import Intake
+from simindex.inputs.reading import ReadOptions, read
 
 Take = Callable[..., Any]
 

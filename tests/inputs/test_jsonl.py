@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Intake, jsonl, read
-from simindex.inputs.document import Source
+from simindex.inputs import jsonl
+from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.reading import read
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 GOOD = st.builds(

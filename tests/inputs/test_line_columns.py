@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
-from simindex.inputs import Documents, Intake, ReadOptions, jsonl, line_columns, one_by_one, read
-from simindex.inputs.reading import read_in_columns
+from simindex.inputs import jsonl, line_columns
+from simindex.inputs.document import Intake
+from simindex.inputs.documents import Documents, one_by_one
+from simindex.inputs.reading import ReadOptions, read, read_in_columns
 
 GOOD = [
     b'{"id": "a", "text": "one two"}', b'{"text": "t\\u00e9\\n", "id": "b", "n": [1, {"x": null}]}',

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
-from simindex.inputs import Document, Intake, ReadOptions, read
 from simindex.inputs import made_names as made_names_module
+from simindex.inputs.document import Document, Intake
 from simindex.inputs.made_names import MadeNames
+from simindex.inputs.reading import ReadOptions, read
 
 Run = Callable[..., Any]
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from fingerprint_inputs import take_rows
 
-from simindex.inputs import Intake, ReadOptions, read_fingerprints
+from simindex.inputs.document import Intake
+from simindex.inputs.reading import ReadOptions, read_fingerprints
 from simindex.records.batch import Batch
 
 RNG = np.random.default_rng(5)

@@ -11,7 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from simindex.errors import InvalidInput
-from simindex.inputs import ReadOptions, parquet_groups, read
+from simindex.inputs import parquet_groups
+from simindex.inputs.reading import ReadOptions, read
 
 Take = Callable[..., Any]
 

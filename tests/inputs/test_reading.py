@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simindex.errors import InvalidInput, InvalidOption
-from simindex.inputs import ReadOptions, read, rereadable
+from simindex.inputs.reading import ReadOptions, read, rereadable
 
 Take = Callable[..., Any]
 

@@ -19,8 +19,8 @@ import pytest
 from web_records import gzipped, record
 
 from simindex.errors import InvalidInput, MissingExtra
-from simindex.inputs import ReadOptions, read, require_inputs, size_bytes
 from simindex.inputs.names import expanded
+from simindex.inputs.reading import ReadOptions, read, require_inputs, size_bytes
 
 Take = Callable[..., Any]
 

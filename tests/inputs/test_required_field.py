@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from simindex.errors import InvalidInput
-from simindex.inputs import Document
+from simindex.inputs.document import Document
 from simindex.inputs.required_field import having
 
 

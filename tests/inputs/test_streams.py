@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput, MissingExtra
-from simindex.inputs import read, streams
+from simindex.inputs import streams
+from simindex.inputs.reading import read
 from simindex.inputs.streams import Unreadable, line_blocks, lines
 
 Take = Callable[..., Any]

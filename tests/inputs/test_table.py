@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.inputs import Document, Intake
-from simindex.inputs.document import Source
+from simindex.inputs.document import Document, Intake, Source
 from simindex.inputs.table import read_table
 
 CELLS = st.text(

@@ -15,6 +15,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
+from simindex.index import changes
 from simindex.methods.base import TablePlan
 from simindex.planning import registry
 from simindex.query import answerer, audit
@@ -179,7 +180,7 @@ def test_a_payload_that_is_no_audit_is_damage(payload: bytes) -> None:
 @pytest.fixture
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of rows are audited as millions are, and exact plans are never the cheapest."""
-    monkeypatch.setattr(answerer, "SELF_AUDIT_ROWS", ROWS)
+    monkeypatch.setattr(changes, "SELF_AUDIT_ROWS", ROWS)
     exact_takes(1e12, monkeypatch)
 
 
@@ -260,7 +261,7 @@ def test_small_exact_and_weightless_indexes_are_not_audited_by_themselves(
     with simindex.open(index_path, "n", options=PSM) as index:
         fill(index)
         index.compact(full=True)
-        monkeypatch.setattr(answerer, "SELF_AUDIT_ROWS", ROWS)
+        monkeypatch.setattr(changes, "SELF_AUDIT_ROWS", ROWS)
         exact_takes(0, monkeypatch)
         index.tune(machine=False)
     exact_takes(1e12, monkeypatch)

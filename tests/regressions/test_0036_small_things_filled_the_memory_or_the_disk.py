@@ -17,7 +17,8 @@ import simindex
 from simindex import IndexOptions
 from simindex.cli import chunks
 from simindex.errors import CorruptFile, InvalidBatch, SimindexError
-from simindex.inputs import Document, read
+from simindex.inputs.document import Document
+from simindex.inputs.reading import read
 from simindex.repair import catalog_file, catalog_records
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.catalog import Catalog

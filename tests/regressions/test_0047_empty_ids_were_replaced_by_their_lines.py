@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 import simindex
 from simindex.cli import program
-from simindex.inputs import Intake, read
+from simindex.inputs.document import Intake
+from simindex.inputs.reading import read
 
 
 def keys(path: Path) -> tuple[list[str], list[str]]:

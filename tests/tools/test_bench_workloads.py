@@ -143,7 +143,7 @@ def test_scale_measures_an_index_of_each_size(tmp_path: Path) -> None:
 
 
 def test_start_measures_every_command(tmp_path: Path) -> None:
-    _, measured = bench("start", "--repeat", "1", into=tmp_path / "a.json")
+    _, measured = bench("start", "--rows", "10", "--repeat", "1", into=tmp_path / "a.json")
     found = {one["workload"]: one for one in measured}
     assert {f"start, {name}" for name in COMMANDS} <= set(found)
     assert [one["engine"] for one in measured[:2]] == ["python", "numpy"]

@@ -1,9 +1,10 @@
 """How long an import and each command of the shell take on a small index: processes of their own.
 
 Time by the clock, from the start of the process to its end; the notes have its processor time. The
-commands do their work, on a thousand documents. Beside them stands the floor: Python with what
-every command that opens an index needs of others. `tune` ends at a wrong distance, for it would
-measure for seconds, and `ray` at its help, for a cluster takes seconds to start.
+commands do their work, on a thousand documents or --rows: with --rows 10 hardly any work is left.
+Beside them stands the floor: Python with what every command that opens an index needs of others.
+`tune` ends at a wrong distance, for it would measure for seconds, and `ray` at its help, for a
+cluster takes seconds to start.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ import simindex
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch
 from simindex.cli import COMMANDS
-
-DOCUMENTS = 1000
 
 MAIN = "from simindex.cli import main; main()"
 
@@ -81,10 +80,10 @@ ENDS = {"calibrate": 1, "delete": 1, "gate": 1, "tune": 2}
 """Exit codes that are not 0."""
 
 
-def prepare(place: Path) -> None:
+def prepare(place: Path, documents: int) -> None:
     """What the calls read: three indexes, documents, and a folder of modules."""
     texts = {f"{n}.txt": f"the quick brown fox {n} jumps over {n * n} lazy dogs" for n in
-             range(DOCUMENTS)}
+             range(documents)}
     (place / "texts.jsonl").write_text(
         "".join(json.dumps({"id": key, "text": text}) + "\n" for key, text in texts.items()),
         encoding="utf-8",
@@ -103,7 +102,7 @@ def start(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measure
     assert set(CALLS) == set(COMMANDS), "a command has no call in CALLS"
     place = directory / "start"
     place.mkdir()
-    prepare(place)
+    prepare(place, options.rows)
     commands = {" ".join(given): given for given in OPTIONS}
     commands |= {name: [name, *given] for name, given in CALLS.items()}
     spent: dict[str, list[tuple[float, float]]] = {}
@@ -120,8 +119,8 @@ def start(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measure
             spent.clear()
     shutil.rmtree(place)
     return [
-        measured("import", engine, spent[engine]) for engine in PROGRAMS
-    ] + [measured(name, "simindex", spent[name]) for name in commands]
+        measured("import", engine, options.rows, spent[engine]) for engine in PROGRAMS
+    ] + [measured(name, "simindex", options.rows, spent[name]) for name in commands]
 
 
 def once(program: list[str], place: Path, ends: int) -> tuple[float, float]:
@@ -141,10 +140,12 @@ def once(program: list[str], place: Path, ends: int) -> tuple[float, float]:
     return 1e3 * (used.ru_utime + used.ru_stime), 1e3 * wall
 
 
-def measured(workload: str, engine: str, spent: list[tuple[float, float]]) -> Measurement:
+def measured(
+    workload: str, engine: str, documents: int, spent: list[tuple[float, float]]
+) -> Measurement:
     """What one program took."""
     cpu = statistics.median(used for used, _ in spent)
     return Measurement(
-        f"start, {workload}", engine, DOCUMENTS, tuple(wall for _, wall in spent), "ms",
+        f"start, {workload}", engine, documents, tuple(wall for _, wall in spent), "ms",
         notes=f"{cpu:.0f} ms of processor time",
     )

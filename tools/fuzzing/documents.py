@@ -20,17 +20,10 @@ from unittest import mock
 from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
-from simindex.inputs import (
-    Intake,
-    ReadOptions,
-    decompressors,
-    jsonl,
-    line_columns,
-    one_by_one,
-    read,
-    read_in_columns,
-    table,
-)
+from simindex.inputs import decompressors, jsonl, line_columns, table
+from simindex.inputs.document import Intake
+from simindex.inputs.documents import one_by_one
+from simindex.inputs.reading import ReadOptions, read, read_in_columns
 from simindex.options import MAX_KEY_BYTES
 from simindex.simhash import recipe_bytes
 

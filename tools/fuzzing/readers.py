@@ -22,16 +22,9 @@ from unittest import mock
 
 from fuzzing import documents
 from fuzzing.target import Target, workplace
-from simindex.inputs import (
-    Intake,
-    ReadOptions,
-    arc,
-    jsonl,
-    markup,
-    read,
-    table,
-    warc,
-)
+from simindex.inputs import arc, jsonl, markup, table, warc
+from simindex.inputs.document import Intake
+from simindex.inputs.reading import ReadOptions, read
 from simindex.options import MAX_KEY_BYTES
 
 LIMIT_BYTES = 1 << 12

@@ -25,7 +25,7 @@ from simindex.advising.calibrating import calibrate
 from simindex.advising.judging import EQUAL
 from simindex.advising.standing import between
 from simindex.bits.similarity import threshold
-from simindex.inputs import ReadOptions, read
+from simindex.inputs.reading import ReadOptions, read
 from simindex.simhash.vectors import vectors_of
 
 WIDE, CERTAIN = 2048, 0.12

@@ -27,24 +27,15 @@ from simindex.cli.choices import (
 from simindex.cli.console import emit
 from simindex.cli.numbers import Count
 from simindex.cli.opening import open_index
+from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with, told_in_full
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.recipes import (
-    Learning,
-    first_given,
-    idf_options,
-    prepare,
-    prepared_with,
-    recipe_of_documents,
-    recipe_options,
-    stored_recipe,
-    told_in_full,
-)
+from simindex.cli.recipes import first_given, recipe_of_documents, recipe_options, stored_recipe
 from simindex.cli.stored_documents import CHOICES, Choice
 from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 from simindex.storage.files.refusals import LAST_COMMIT
 
 if TYPE_CHECKING:

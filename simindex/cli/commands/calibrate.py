@@ -24,7 +24,7 @@ from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import advised, percent, threshold_of
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 from simindex.outputs.columns import as_json_line, key_text
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ from simindex.cli.stored_documents import as_stored
 from simindex.cli.suggestions import suggested
 from simindex.cli.targets import require_apart
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 if TYPE_CHECKING:

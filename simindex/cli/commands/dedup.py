@@ -40,9 +40,10 @@ from simindex.cli.dedup.verifying import (
     verify_option,
 )
 from simindex.cli.numbers import Count, Share
+from simindex.cli.preparing import Learning, idf_options
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument
-from simindex.cli.recipes import Learning, idf_options, recipe_options
+from simindex.cli.recipes import recipe_options
 from simindex.cli.recommendation import asked_threshold, calibrated_option, no_advice
 from simindex.cli.short_texts import ShortTexts
 from simindex.cli.similarity import measure_option, require_one, similarity_option
@@ -50,7 +51,7 @@ from simindex.cli.suggestions import suggested
 from simindex.cli.targets import require_apart
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 from simindex.inputs.streams import STDIN
 
 if TYPE_CHECKING:

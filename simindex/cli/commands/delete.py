@@ -19,7 +19,7 @@ from simindex.cli.numbers import Id
 from simindex.cli.progress import Progress
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidInput
-from simindex.inputs import ID_FIELDS
+from simindex.inputs.document import ID_FIELDS
 from simindex.inputs.streams import Unreadable, lines, unmarked
 from simindex.options import MAX_KEY_BYTES
 

@@ -30,12 +30,12 @@ from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
 from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
 from simindex.cli.opening import open_index
+from simindex.cli.preparing import Learning, prepare
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading
-from simindex.cli.recipes import Learning, prepare
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
-from simindex.inputs import ReadOptions
+from simindex.inputs.reading import ReadOptions
 from simindex.values import dataclass
 
 SHOWN_PAIRS = 3

@@ -21,7 +21,7 @@ from simindex.cli.reading import Reading, input_options
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
 from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 from simindex.outputs.columns import as_json_line, encodable
 from simindex.reporting.escaping import shortened
 

@@ -30,20 +30,14 @@ from simindex.cli.chunks import (
     texts_of,
 )
 from simindex.cli.console import cell, count, duration, megabytes, say
+from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.recipes import (
-    Learning,
-    asked_recipe,
-    idf_options,
-    prepare,
-    prepared_with,
-    recipe_options,
-    stored_recipe,
-)
+from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidOption
-from simindex.inputs import Document, require_inputs
+from simindex.inputs.document import Document
+from simindex.inputs.reading import require_inputs
 from simindex.outputs.columns import as_json_line
 
 if TYPE_CHECKING:

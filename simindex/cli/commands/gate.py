@@ -37,7 +37,7 @@ from simindex.cli.reading import Reading, input_options, inputs_argument, piped_
 from simindex.cli.similarity import require_one
 from simindex.cli.slots import read_ahead
 from simindex.cli.targets import require_apart
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 from simindex.reporting.gate_formats import GATE_FORMATS, GateFormat, GateWriter, gate_format_of
 from simindex.reporting.gated import Flagged, Opening, Verdict, name_of
 

@@ -68,13 +68,10 @@ def plan(
     the search for the nearest takes with and without them.
     """
     from simindex.planning.forecast import BATCHES, forecast, slice_forecast
-    from simindex.planning.measurement import measure
 
     fleet = machines.fleet(memory)
     h = default_recipe({"bits": bits}).h if h is None else h
-    if measured and not quiet:
-        say(MEASURING)
-    machine = measure() if measured else Machine()
+    machine = _measured(quiet=quiet) if measured else Machine()
     if fleet is not None:
         from simindex.planning.fleet import fleet_forecast
 
@@ -149,6 +146,14 @@ WAYS = {"psm": "sorted rows", "scan": "every row"}
 
 
 Line = TypeVar("Line", "Forecast", "FleetForecast")
+
+
+def _measured(*, quiet: bool) -> Machine:
+    from simindex.planning.measurement import measure
+
+    if not quiet:
+        say(MEASURING)
+    return measure()
 
 
 def _way(one: Forecast | FleetForecast) -> str:

@@ -49,8 +49,8 @@ from simindex.cli.similarity import (
     within,
 )
 from simindex.cli.suggestions import suggested
-from simindex.inputs import require_inputs
 from simindex.inputs.finding import is_index
+from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Ask

@@ -34,8 +34,8 @@ from simindex.cli.similarity import (
 )
 from simindex.cli.targets import require_apart
 from simindex.errors import InvalidOption
-from simindex.inputs import require_inputs
 from simindex.inputs.names import expanded
+from simindex.inputs.reading import require_inputs
 from simindex.outputs.whole_file import whole_file
 
 FAMILIES, MEMBERS = 50, 10

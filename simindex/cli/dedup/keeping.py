@@ -21,7 +21,7 @@ from simindex.errors import InvalidOption
 
 if TYPE_CHECKING:
     from simindex.arrays import I64, U64
-    from simindex.inputs import Document
+    from simindex.inputs.document import Document
     from simindex.records.clusters import Clusters
 
 REPRESENTATIVE = "representative"

@@ -19,7 +19,8 @@ from simindex.inputs.fields import MISSING, field_of
 from simindex.outputs.columns import Schema
 
 if TYPE_CHECKING:
-    from simindex.inputs import Document, Documents
+    from simindex.inputs.document import Document
+    from simindex.inputs.documents import Documents
     from simindex.pairs.deduplication import Nearness
 
 MARK = "near_duplicate_of"

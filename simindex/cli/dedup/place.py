@@ -24,14 +24,8 @@ from simindex.cli.console import count, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
 from simindex.cli.opening import open_index
-from simindex.cli.recipes import (
-    Learning,
-    Prepared,
-    first_given,
-    prepare,
-    recipe_of_documents,
-    told_in_full,
-)
+from simindex.cli.preparing import Learning, Prepared, prepare, told_in_full
+from simindex.cli.recipes import first_given, recipe_of_documents
 from simindex.cli.turn import Turn
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
@@ -42,7 +36,7 @@ from simindex.values import dataclass
 if TYPE_CHECKING:
     from simindex.cli.progress import Progress
     from simindex.cli.reading import Reading
-    from simindex.inputs import Document
+    from simindex.inputs.document import Document
 
 TEMPORARY_BATCH_ROWS = 1 << 16
 """Small segments: what is pending is looked through for every buffer."""

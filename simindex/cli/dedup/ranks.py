@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simindex.cli.console import count, say
-from simindex.inputs import BadRecord, Document, Intake
+from simindex.inputs.document import BadRecord, Document, Intake
 from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.required_field import having, lacks
 from simindex.values import dataclass

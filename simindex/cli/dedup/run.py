@@ -44,7 +44,8 @@ from simindex.cli.dedup.marks import (
 from simindex.cli.dedup.shared_ids import SharedIds
 from simindex.cli.dedup.winners import lost_to
 from simindex.cli.slots import Slot, read_ahead
-from simindex.inputs import ID_FIELDS, Document, Documents, Intake, one_by_one
+from simindex.inputs.document import ID_FIELDS, Document, Intake
+from simindex.inputs.documents import Documents, one_by_one
 from simindex.pairs.deduplication import (
     NOWHERE,
     Losses,

@@ -19,7 +19,8 @@ from simindex.cli.repeated_ids import ends_of, ends_of_each
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.marks import Loss
-    from simindex.inputs import Document, Documents
+    from simindex.inputs.document import Document
+    from simindex.inputs.documents import Documents
 
 REMEMBERED = 1 << 16
 """Documents in memory at most, so that it does not grow with the input."""

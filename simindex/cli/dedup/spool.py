@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from simindex.cli.console import megabytes
 from simindex.errors import InvalidOption
-from simindex.inputs import rereadable
+from simindex.inputs.reading import rereadable
 from simindex.inputs.streams import STDIN
 
 COPIED_BYTES = 1 << 20

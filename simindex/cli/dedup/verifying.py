@@ -22,7 +22,7 @@ from simindex.cli.chunks import chunks, places_of_rows
 from simindex.cli.console import count
 from simindex.cli.stored_documents import as_stored
 from simindex.errors import InvalidOption
-from simindex.inputs import rereadable
+from simindex.inputs.reading import rereadable
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

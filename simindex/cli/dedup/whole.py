@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from simindex.cli.dedup.verifying import Verifying
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
-    from simindex.inputs import Document
+    from simindex.inputs.document import Document
 
 CHUNK_BYTES = 32 << 20
 

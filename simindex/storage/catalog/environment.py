@@ -35,8 +35,8 @@ from simindex.storage.files import disk
 DATABASES = ("head", "meta", "segments", "headers", "pending", "tombstones")
 
 CREATION_BYTES = 128 << 10
-"""More than LMDB writes to make a file with all databases, a commit for each: on a full disk it
-would end with an input/output error."""
+"""More than LMDB writes to make a file with all databases: on a full disk it would end with an
+input/output error."""
 
 
 class Environment:
@@ -96,10 +96,7 @@ class Environment:
                 # Of the table of readers: `preflight` has seen the rest. LMDB takes one whose lock
                 # was refused for another's.
                 env = self._lmdb(writable=writable, create=create, locked=locked)
-            self._databases = {
-                name: disk.system.lmdb(data, partial(env.open_db, name.encode(), create=create))
-                for name in DATABASES
-            }
+            self._databases = disk.system.lmdb(data, partial(_databases, env, create=create))
             self._env, self.writable, self._broken = env, writable, False
         except lmdb.Error as error:
             if env is not None:
@@ -273,6 +270,15 @@ class Environment:
     def file_bytes(self) -> int:
         """Bytes the catalog takes on the disk."""
         return self.data.stat().st_blocks * 512
+
+
+def _databases(env: Any, *, create: bool) -> dict[str, Any]:
+    """All databases of an environment; new ones are made in one commit."""
+    names = {name: name.encode() for name in DATABASES}
+    if not create:
+        return {name: env.open_db(key, create=False) for name, key in names.items()}
+    with env.begin(write=True) as txn:
+        return {name: env.open_db(key, txn=txn, create=True) for name, key in names.items()}
 
 
 class _Token:

@@ -9,7 +9,8 @@ import pytest
 from simindex.cli.dedup import shared_ids
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.dedup.shared_ids import SharedIds
-from simindex.inputs import Document, Documents
+from simindex.inputs.document import Document
+from simindex.inputs.documents import Documents
 from simindex.simhash.features import Column
 
 Run = Callable[..., Any]

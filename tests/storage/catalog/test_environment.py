@@ -22,6 +22,15 @@ pytestmark = pytest.mark.usefixtures("nothing_left_open")
 ROWS = np.arange(30, dtype=np.uint64)
 
 
+def test_all_databases_of_a_new_catalog_are_made_in_one_commit(tmp_path: Path) -> None:
+    """Each commit waits for the disk."""
+    with acquire(tmp_path, writable=True, create=True) as environment:
+        assert environment._env.info()["last_txnid"] == 1
+        assert environment._env.stat()["entries"] == len(module.DATABASES)
+        with environment.transaction() as txn:
+            assert txn.get("meta", b"x") is None
+
+
 @pytest.mark.slow
 def test_transaction_that_is_not_committed_changes_nothing(filled: Path) -> None:
     lease = acquire(filled / "catalog", writable=True)

@@ -29,22 +29,16 @@ from simindex.cli.commands.build import (
 from simindex.cli.commands.ray.group import address_option, cpus_option, ray, root_argument
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.numbers import Count
+from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.recipes import (
-    Learning,
-    idf_options,
-    prepare,
-    prepared_with,
-    recipe_options,
-    stored_recipe,
-)
-from simindex.inputs import require_inputs
+from simindex.cli.recipes import recipe_options, stored_recipe
+from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:
     from simindex.cli.contents import Rows, Texts
     from simindex.distributed.shardmap import ShardMap
-    from simindex.inputs import Fingerprints
+    from simindex.inputs.fingerprints import Fingerprints
 
 
 @ray.command()

@@ -41,7 +41,7 @@ from simindex.cli.reading import Reading, input_options, inputs_argument, piped_
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import measure_option, require_one, similarity_option, within
 from simindex.cli.suggestions import suggested
-from simindex.inputs import require_inputs
+from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:
     from simindex.distributed.ray import Connection
