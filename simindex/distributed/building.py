@@ -2,7 +2,7 @@
 
     pages.shards/
       shards.json                                the shard map
-      shards/00003-9f3c5a7e12d4b680/             number, digest of rows: known before it is built
+      shards/00003-9f3c5a7e12d4b680/             number, digest of rows and region: known before
       shards/00003-9f3c5a7e12d4b680/51d0c7…/     the shard, an index directory, named by its seal
       shards/.00003-….XXXXXXXX/new               one that is being built here, or copied here
     WORK/.00003-….XXXXXXXX/new                   one that is being built on a local disk
@@ -11,7 +11,7 @@ Once a shard is built, `new` gets its seal for a name, and the folder around it 
 
 Invariants
 1. A shard gets its name when all of it is durable and was read back. Who is second with the same
-   rows finds it there, verifies it and its options, and throws its own away. So a folder of a name
+   rows and region finds it there, verifies it and its options, and throws its own away. So a folder of a name
    has one shard.
 2. Nothing that is published is changed. An error leaves behind at most a folder of the second form,
    which the next run of the same shard removes.
@@ -127,7 +127,7 @@ def build_of(
                 index.append(batch)
 
     known = Known(
-        name_of(number, _digest(batches, options)), number, region,
+        name_of(number, _digest(batches, options, region)), number, region,
         Facts.of(options, options.recipe), options,
     )
     return published(Path(root), known, write, work)
@@ -157,10 +157,13 @@ def require_parent(root: Path) -> None:
         )
 
 
-def _digest(batches: Iterable[Batch], options: IndexOptions) -> int:
-    return digest.joined_digest(
-        digest.rows_digest(ids_of(batch, options.key_secret), batch.rows) for batch in batches
+def _digest(batches: Iterable[Batch], options: IndexOptions, region: str) -> int:
+    digests = [digest.region_digest(region)]
+    digests += (
+        digest.rows_digest(ids_of(batch, options.key_secret), batch.rows, batch.sketches)
+        for batch in batches
     )
+    return digest.joined_digest(digests)
 
 
 def name_of(number: int, rows_digest: int) -> str:

@@ -37,7 +37,8 @@ def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
     with opened(shard) as index:
         require_untouched(shard)
         require_recipe(batch, index.recipe)
-        added = digest.rows_digest(ids_of(batch, index.options.key_secret), batch.rows)
+        ids = ids_of(batch, index.options.key_secret)
+        added = digest.rows_digest(ids, batch.rows, batch.sketches)
         total = digest.joined_digest((int(shard.rows_digest, 16), added))
 
         def write(path: Path) -> None:
