@@ -11,8 +11,8 @@ Once a shard is built, `new` gets its seal for a name, and the folder around it 
 
 Invariants
 1. A shard gets its name when all of it is durable and was read back. Who is second with the same
-   rows and region finds it there, verifies it and its options, and throws its own away. So a folder of a name
-   has one shard.
+   rows and region finds it there, verifies it and its options, and throws its own away. So a folder
+   of a name has one shard.
 2. Nothing that is published is changed. An error leaves behind at most a folder of the second form,
    which the next run of the same shard removes.
 """
@@ -47,7 +47,7 @@ from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
-from simindex.writing.admission import check_recipe
+from simindex.writing.admission import check_recipe, require_sketch
 from simindex.writing.replacement import (
     clear_up,
     folder_beside,
@@ -119,7 +119,7 @@ def build_of(
 ) -> Shard:
     """`build_shard` of a shard that is in no plan: one that is split off or added later."""
     for batch in batches:
-        require_recipe(batch, options.recipe)
+        require_fitting(batch, options, options.recipe)
 
     def write(path: Path) -> None:
         with open_index(path, "n", options=options) as index:
@@ -133,10 +133,11 @@ def build_of(
     return published(Path(root), known, write, work)
 
 
-def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
-    """Raises RecipeMismatch unless the recipe of a batch is that of all shards, or not known.
+def require_fitting(batch: Batch, options: IndexOptions, recipe: Recipe | None) -> None:
+    """Raises RecipeMismatch unless the recipe of a batch is that of all shards, or not known, and
+    InvalidBatch unless its sketches are as wide as theirs.
 
-    An index without a recipe takes that of its first batch, and an empty shard would have none.
+    An index without rows takes both from its first batch, and other shards would have none.
     """
     if batch.recipe is not None and recipe is None:
         raise RecipeMismatch(
@@ -145,6 +146,7 @@ def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
             differences={},
         )
     check_recipe(batch.recipe, recipe)
+    require_sketch(batch, options)
 
 
 def require_parent(root: Path) -> None:

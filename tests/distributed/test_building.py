@@ -256,6 +256,10 @@ def test_rows_that_do_not_belong_are_refused(tmp_path: Path) -> None:
         build_shard(PLAN, 0, [simindex.Recipe().batch(["some words"], ids=[1])], tmp_path)
     with pytest.raises(InvalidBatch):
         build_shard(PLAN, 0, [simindex.Batch(families(1, 3, 2), ids=range(3))], tmp_path)
+    with pytest.raises(InvalidBatch, match="has sketches of 64 bits"):
+        build_shard(
+            PLAN, 0, [simindex.Batch(ROWS[:3], ids=range(3), sketch=ROWS[:3])], tmp_path
+        )
     assert names(tmp_path) == []
 
 
