@@ -17,7 +17,7 @@ import numpy as np
 from simindex.arrays import I64, U64, Bools
 from simindex.distributed import questions, regions, verifying
 from simindex.distributed.asking import asked_of
-from simindex.distributed.building import require_recipe
+from simindex.distributed.building import require_fitting
 from simindex.distributed.creation import Run
 from simindex.distributed.growing import extend_shard
 from simindex.distributed.nearness import Near
@@ -51,7 +51,7 @@ def named(run: Run, now: ShardMap, given: Batch | Any) -> Named:
     batch = asked_of(now, given)
     with opened(now.shards[0]) as index:
         options = index.options
-        require_recipe(batch, index.recipe)
+        require_fitting(batch, options, index.recipe)
     batch = ShardPlan(options, ("",), (0,)).named(batch, now.rows)
     ids = ids_of(batch, options.key_secret)
     known = partial(verifying.known_names, ids=ids, batch=batch)

@@ -2,7 +2,7 @@
 
     pages.shards/
       shards.json                                the shard map
-      shards/00003-9f3c5a7e12d4b680/             number, digest of rows: known before it is built
+      shards/00003-9f3c5a7e12d4b680/             number, digest of rows and region: known before
       shards/00003-9f3c5a7e12d4b680/51d0c7…/     the shard, an index directory, named by its seal
       shards/.00003-….XXXXXXXX/new               one that is being built here, or copied here
     WORK/.00003-….XXXXXXXX/new                   one that is being built on a local disk
@@ -11,8 +11,8 @@ Once a shard is built, `new` gets its seal for a name, and the folder around it 
 
 Invariants
 1. A shard gets its name when all of it is durable and was read back. Who is second with the same
-   rows finds it there, verifies it and its options, and throws its own away. So a folder of a name
-   has one shard.
+   rows and region finds it there, verifies it and its options, and throws its own away. So a folder
+   of a name has one shard.
 2. Nothing that is published is changed. An error leaves behind at most a folder of the second form,
    which the next run of the same shard removes.
 """
@@ -47,7 +47,7 @@ from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.files import durable, locks
 from simindex.storage.files.refusals import translated
-from simindex.writing.admission import check_recipe
+from simindex.writing.admission import check_recipe, require_sketch
 from simindex.writing.replacement import (
     clear_up,
     folder_beside,
@@ -119,7 +119,7 @@ def build_of(
 ) -> Shard:
     """`build_shard` of a shard that is in no plan: one that is split off or added later."""
     for batch in batches:
-        require_recipe(batch, options.recipe)
+        require_fitting(batch, options, options.recipe)
 
     def write(path: Path) -> None:
         with open_index(path, "n", options=options) as index:
@@ -127,16 +127,17 @@ def build_of(
                 index.append(batch)
 
     known = Known(
-        name_of(number, _digest(batches, options)), number, region,
+        name_of(number, _digest(batches, options, region)), number, region,
         Facts.of(options, options.recipe), options,
     )
     return published(Path(root), known, write, work)
 
 
-def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
-    """Raises RecipeMismatch unless the recipe of a batch is that of all shards, or not known.
+def require_fitting(batch: Batch, options: IndexOptions, recipe: Recipe | None) -> None:
+    """Raises RecipeMismatch unless the recipe of a batch is that of all shards, or not known, and
+    InvalidBatch unless its sketches are as wide as theirs.
 
-    An index without a recipe takes that of its first batch, and an empty shard would have none.
+    An index without rows takes both from its first batch, and other shards would have none.
     """
     if batch.recipe is not None and recipe is None:
         raise RecipeMismatch(
@@ -145,6 +146,7 @@ def require_recipe(batch: Batch, recipe: Recipe | None) -> None:
             differences={},
         )
     check_recipe(batch.recipe, recipe)
+    require_sketch(batch, options)
 
 
 def require_parent(root: Path) -> None:
@@ -157,10 +159,13 @@ def require_parent(root: Path) -> None:
         )
 
 
-def _digest(batches: Iterable[Batch], options: IndexOptions) -> int:
-    return digest.joined_digest(
-        digest.rows_digest(ids_of(batch, options.key_secret), batch.rows) for batch in batches
+def _digest(batches: Iterable[Batch], options: IndexOptions, region: str) -> int:
+    digests = [digest.region_digest(region)]
+    digests += (
+        digest.rows_digest(ids_of(batch, options.key_secret), batch.rows, batch.sketches)
+        for batch in batches
     )
+    return digest.joined_digest(digests)
 
 
 def name_of(number: int, rows_digest: int) -> str:

@@ -38,6 +38,7 @@ class Contents(NamedTuple):
     least_id: int
     greatest_id: int
     digest: int
+    """Of the rows and of the region."""
     again: int | None
     """An id that comes twice, if one does."""
     astray: int | None
@@ -47,13 +48,13 @@ class Contents(NamedTuple):
 def contents(index: Index, region: str) -> Contents:
     """Reads all rows. Takes 8 bytes of memory a row, to see ids that come twice."""
     held = np.empty(len(index), np.uint64)
-    digests: list[int] = []
+    digests = [digest.region_digest(region)]
     astray: int | None = None
     end = 0
     for ids, batch in named_rows(index):
         held[end : end + len(ids)] = ids
         end += len(ids)
-        digests.append(digest.rows_digest(ids, batch.rows))
+        digests.append(digest.rows_digest(ids, batch.rows, batch.sketches))
         out = ~regions.inside(batch.rows, region)
         if astray is None and out.any():
             astray = int(ids[int(np.argmax(out))])

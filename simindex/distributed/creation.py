@@ -56,14 +56,17 @@ def listed(given: Any) -> list[Batch]:
 
 
 def options_for(batches: list[Batch], options: IndexOptions | None) -> IndexOptions:
-    """Those of all shards of some batches: with their recipe, width and kind of names."""
-    first = batches[0] if batches else None
+    """Those of all shards of some batches: with the recipe, width, sketches and kind of names of
+    the first one that has rows. A shard that gets none of them must be told, too."""
+    first = next((batch for batch in batches if len(batch)), batches[0] if batches else None)
     if options is None:
         options = IndexOptions(bits=64 if first is None else first.bits)
     if first is None:
         return options
     if options.recipe is None and first.recipe is not None:
         options = replace(options, recipe=first.recipe)
+    if options.recipe is None and not options.sketch_bits:
+        options = replace(options, sketch_bits=first.sketch_bits)
     if options.keys is None and first.keys is not None:
         kind: Any = "bytes" if first.keys and isinstance(first.keys[0], bytes) else "str"
         options = replace(options, keys=kind)

@@ -18,7 +18,7 @@ import numpy as np
 
 from simindex.arrays import U64
 from simindex.distributed import digest, regions
-from simindex.distributed.building import Known, build_of, name_of, published, require_recipe
+from simindex.distributed.building import Known, build_of, name_of, published, require_fitting
 from simindex.distributed.contents import require_untouched
 from simindex.distributed.shard import Shard, ids_of, named_rows, opened
 from simindex.errors import InvalidOption
@@ -36,8 +36,9 @@ def extend_shard(shard: Shard, batch: Batch, root: str | Path) -> Shard:
     """
     with opened(shard) as index:
         require_untouched(shard)
-        require_recipe(batch, index.recipe)
-        added = digest.rows_digest(ids_of(batch, index.options.key_secret), batch.rows)
+        require_fitting(batch, index.options, index.recipe)
+        ids = ids_of(batch, index.options.key_secret)
+        added = digest.rows_digest(ids, batch.rows, batch.sketches)
         total = digest.joined_digest((int(shard.rows_digest, 16), added))
 
         def write(path: Path) -> None:

@@ -22,6 +22,7 @@ from simindex.distributed.merging import merge_pairs
 from simindex.distributed.nearness import Near
 from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, both_opened, named_rows, opened
 from simindex.index.index import Index
+from simindex.planning.similarity import Similar
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 
 ASKED_ROWS = CHUNK_ROWS
@@ -46,10 +47,14 @@ def pair_shards(
     Ordered by (a, b), in memory: `pair_parts` gives them in parts. Give the same shard twice for
     its own pairs. Other parameters and errors are those of `Index.pairs`, and errors of `opened`.
     """
-    return merge_pairs(pair_parts(
+    parts = list(pair_parts(
         one, other, h, similarity=similarity, measure=measure, recall=recall,
         collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads,
     ))
+    if not parts:
+        with opened(one) as index:
+            parts = [_none(index, Near(h, similarity, measure, recall), collapse_equal)]
+    return merge_pairs(parts)
 
 
 def pair_parts(
@@ -75,17 +80,13 @@ def _across(
     index: Index, asked: Index, other: Held, near: Near, collapse: bool, limits: dict[str, Any],
 ) -> Iterator[Pairs]:
     similar, h = near.similar_in(index), near.radius_in(index)
-    told: dict[str, Any] = {}
-    if similar is not None:
-        told = {**similar.told, "guarantee": similar.guarantee("exact")}
+    told, keyed = _told(similar), bool(index.options.keyed)
     sketched = near.sketched_in(index)
     region = other.region if isinstance(other, Shard) else ""
     again, asked_again = (
         (_represented(index, sketched), _represented(asked, sketched))
         if collapse else (None, None)
     )
-    keyed = bool(index.options.keyed)
-    none = np.empty(0, np.uint64)
     for ids, batch in named_rows(index, ASKED_ROWS):
         chosen = regions.within(batch.rows, region, h)
         if again is not None:
@@ -108,9 +109,34 @@ def _across(
                 fetch = _keys(some.keys, found, turned, order)
             columns = a[order], b[order], found.distance[order]
             if collapse:
-                yield CollapsedPairs(*columns, EqualRows(none, none), fetch, **told)
+                yield CollapsedPairs(*columns, _no_groups(keyed), fetch, **told)
             else:
                 yield Pairs(*columns, fetch, **told)
+
+
+def _told(similar: Similar | None) -> dict[str, Any]:
+    """What pairs of two shards say of a similarity."""
+    return {} if similar is None else {**similar.told, "guarantee": similar.guarantee("exact")}
+
+
+def _none(index: Index, near: Near, collapse: bool) -> Pairs:
+    """No pairs, with the columns of others, so that all parts of an answer fit together."""
+    told, keyed = _told(near.similar_in(index)), bool(index.options.keyed)
+    none = np.empty(0, np.uint64)
+    columns = none, none, np.empty(0, np.uint16)
+    fetch = _no_keys if keyed else None
+    if collapse:
+        return CollapsedPairs(*columns, _no_groups(keyed), fetch, **told)
+    return Pairs(*columns, fetch, **told)
+
+
+def _no_groups(keyed: bool) -> EqualRows:
+    none = np.empty(0, np.uint64)
+    return EqualRows(none, none, _no_keys if keyed else None)
+
+
+def _no_keys() -> Any:
+    return [], []
 
 
 def _represented(index: Index, sketched: bool) -> U64:

@@ -17,6 +17,7 @@ than half ones, so that two shards are of one size. With all 64 they had 45 and 
 
 from __future__ import annotations
 
+import heapq
 import re
 from itertools import pairwise
 from math import comb
@@ -175,22 +176,25 @@ def balanced(count: int, first_words: U64) -> tuple[str, ...]:
     words, or where several have as many, the shortest of them is, and of those the first. Raises
     InvalidOption if there are not as many prefixes.
     """
-    held = [("", np.sort(first_words))]
-    while len(held) < count:
-        place = min(
-            (place for place, (prefix, _) in enumerate(held) if len(prefix) < LONGEST),
-            key=lambda place: (-len(held[place][1]), len(held[place][0]), held[place][0]),
-            default=None,
-        )
-        if place is None:
+    words = np.sort(first_words)
+    whole: list[str] = []  # of all bits that there are
+    left = [(-len(words), 0, "", 0)]  # how many words, negative; bits; the prefix; its first word
+    while len(whole) + len(left) < count:
+        if not left:
             raise InvalidOption(
                 f"shards={count} is more than leading bits tell apart", option="shards",
                 found=count,
             )
-        prefix, words = held.pop(place)
-        middle = int(np.searchsorted(words, np.uint64(int((prefix + "1").ljust(64, "0"), 2))))
-        held += [(prefix + "0", words[:middle]), (prefix + "1", words[middle:])]
-    return tuple(sorted(prefix for prefix, _ in held))
+        held, bits, prefix, first = heapq.heappop(left)
+        if bits == LONGEST:
+            whole.append(prefix)
+            continue
+        end = first - held
+        above = np.uint64(int((prefix + "1").ljust(64, "0"), 2))
+        middle = first + int(np.searchsorted(words[first:end], above))
+        heapq.heappush(left, (first - middle, bits + 1, prefix + "0", first))
+        heapq.heappush(left, (middle - end, bits + 1, prefix + "1", middle))
+    return tuple(sorted([*whole, *(prefix for _, _, prefix, _ in left)]))
 
 
 def parted(first_words: tuple[int, int], region: str) -> tuple[str, str] | None:

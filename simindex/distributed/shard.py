@@ -113,7 +113,7 @@ class Shard:
     checksum: str
     """Of all files."""
     rows_digest: str
-    """Of ids and fingerprints, in any order."""
+    """Of the ids, fingerprints and sketches of its rows, in any order, and of its region."""
 
     @property
     def folder(self) -> Path:

@@ -73,6 +73,9 @@ class Shards:
     ------
     IndexNotFound, CorruptFile, FormatTooNew, RecipeMismatch, InvalidOption
         If the map or a shard is missing, damaged, or not what the map says. The error names it.
+    IndexLocked
+        If its shards are replaced and removed faster than a call reads them. Each call begins anew
+        up to four times before that.
     """
 
     def __init__(self, root: str | os.PathLike[str], *, run: Run = map) -> None:
@@ -213,9 +216,9 @@ class Shards:
                     yield part
                 return
             except GONE as error:
-                if given:
+                if given or not left:
                     self._require_newest(now, "all pairs were given", error)
-                if not left or self.shard_map == now:
+                if given or self.shard_map == now:
                     raise
 
     def clusters(
@@ -353,19 +356,23 @@ class Shards:
     ) -> Answer:
         """A call with the newest map; anew if its shards were replaced and removed meanwhile.
 
-        `again` says of which answers that may be the reason.
+        `again` says of which answers that may be the reason. Raises IndexLocked if they were each
+        time: no shard is damaged then.
         """
-        for left in reversed(range(TRIES)):
+        why: Exception | None = None
+        for _ in range(TRIES):
             now = self.shard_map
             try:
                 answer = call(now)
-            except GONE:
-                if not left or self.shard_map == now:
+            except GONE as error:
+                if self.shard_map == now:
                     raise
-                continue
-            if again is None or not again(answer) or not left or self.shard_map == now:
-                return answer
-        raise AssertionError
+                why = error
+            else:
+                if again is None or not again(answer) or self.shard_map == now:
+                    return answer
+                why = None
+        raise self._replaced(now, self.shard_map, "a call ended") from why
 
     def _changed(self, call: Callable[[ShardMap], Answer]) -> Answer:
         """A call that replaces the map, which it takes once all shards were looked at."""
@@ -380,12 +387,15 @@ class Shards:
         """Raises IndexLocked, because of an error, unless a map is still the newest one."""
         found = self.shard_map
         if found != now:
-            raise IndexLocked(
-                f"shards of {self.root} were replaced and removed before {what}: its "
-                f"map has generation {now.generation}, and the newest one {found.generation}",
-                remedy="repeat the call, and give `sweep` more seconds than it takes",
-                path=str(self.root), found=found.generation, expected=now.generation,
-            ) from error
+            raise self._replaced(now, found, what) from error
+
+    def _replaced(self, now: ShardMap, found: ShardMap, what: str) -> IndexLocked:
+        return IndexLocked(
+            f"shards of {self.root} were replaced and removed before {what}: its "
+            f"map has generation {now.generation}, and the newest one {found.generation}",
+            remedy="repeat the call, and give `sweep` more seconds than it takes",
+            path=str(self.root), found=found.generation, expected=now.generation,
+        )
 
 
 def _written(new: ShardMap) -> ShardMap:

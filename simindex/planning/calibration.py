@@ -153,14 +153,16 @@ class Calibration:
         self, design: BlockDesign, header_bits: int, h: int, recall: float
     ) -> int | None:
         """The smallest k that reaches the recall if k flips are tried in each table of a design,
-        under headers of so many bits; None if MOST_EACH do not, or the recall cannot be counted.
+        under headers of so many bits; None if MOST_EACH do not, or all sets that there are, or the
+        recall cannot be counted.
         """
         key = (design.structure, header_bits, h, recall)
         if key not in self._flips_each:
             headers = [(number, header_bits) for number in range(design.tables)]
+            most = min(vosh.set_count(header_bits, h), MOST_EACH)
             self._flips_each[key] = (
-                self._counted_in(headers, design, h, recall, MOST_EACH)
-                if self._counts(h, recall) else None
+                self._counted_in(headers, design, h, recall, most)
+                if most and self._counts(h, recall) else None
             )
         return self._flips_each[key]
 

@@ -200,7 +200,7 @@ def probing_ns(
 
 def vosh_ns(machine: Machine, flips: int, h: int, queries: int) -> float:
     """Putting a query's flip sets in order; networks do so for 16 queries at a time, or fewer."""
-    if flips == 0:
+    if flips == 0 or queries == 0:
         return 0.0
     if flips > MAX_NETWORKED_FLIPS:
         return flips * along(machine.heaped, min(h, machine.heaped[-1][0]))

@@ -64,7 +64,7 @@ def _require_fit(batch: Batch, options: IndexOptions, recipe: Recipe | None) -> 
             raise InvalidBatch("this index has keys", remedy="give keys=...")
         _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
-    _require_sketch(batch, options)
+    require_sketch(batch, options)
 
 
 def checked_document(
@@ -163,7 +163,7 @@ def _require_type(keys: list[str] | list[bytes], options: IndexOptions) -> None:
         )
 
 
-def _require_sketch(batch: Batch, options: IndexOptions) -> None:
+def require_sketch(batch: Batch, options: IndexOptions) -> None:
     """Refuses a batch whose sketches are of another width than those of the index."""
     found, expected = batch.sketch_bits, options.sketch_bits
     if found == expected or not len(batch):

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sharded import families
 
@@ -69,6 +70,28 @@ def test_a_second_run_finds_the_shard(
     assert build_shard(PLAN, 0, part(0), tmp_path / "root", work=folder) == made
     assert tree(tmp_path / "root") == before
     assert [*(tmp_path / "work").iterdir()] == []
+    assert verify_shard(made) == []
+
+
+@pytest.mark.parametrize("other", ["sketch", "features"])
+def test_rows_with_other_sketches_are_another_shard(tmp_path: Path, other: str) -> None:
+    """Not the one that a build has left that ended before its map was written."""
+    sketch, features = ROWS[:20], np.full(20, 400)
+    plan = plan_shards(20, 1, options=simindex.IndexOptions(sketch_bits=64))
+    ids = np.arange(20)
+    left = simindex.Batch(ROWS[:20], ids=ids, sketch=sketch, features=features)
+    build_shard(plan, 0, [left], tmp_path)
+    if other == "sketch":
+        sketch = ~sketch
+    else:
+        features = features * 2
+    batch = simindex.Batch(ROWS[:20], ids=ids, sketch=sketch, features=features)
+    made = build_shard(plan, 0, [batch], tmp_path)
+    with simindex.open(made.path) as index:
+        (found,) = index.rows()
+    order = np.argsort(found.ids)
+    assert np.array_equal(found.sketch[order], sketch)
+    assert np.array_equal(found.sizes[order], batch.sizes)
     assert verify_shard(made) == []
 
 
@@ -233,6 +256,10 @@ def test_rows_that_do_not_belong_are_refused(tmp_path: Path) -> None:
         build_shard(PLAN, 0, [simindex.Recipe().batch(["some words"], ids=[1])], tmp_path)
     with pytest.raises(InvalidBatch):
         build_shard(PLAN, 0, [simindex.Batch(families(1, 3, 2), ids=range(3))], tmp_path)
+    with pytest.raises(InvalidBatch, match="has sketches of 64 bits"):
+        build_shard(
+            PLAN, 0, [simindex.Batch(ROWS[:3], ids=range(3), sketch=ROWS[:3])], tmp_path
+        )
     assert names(tmp_path) == []
 
 

@@ -34,6 +34,20 @@ def test_any_other_row_has_another_digest(rng: np.random.Generator) -> None:
     assert len(told) == 4 + 64
 
 
+def test_each_byte_of_a_sketch_and_a_region_count(rng: np.random.Generator) -> None:
+    rows, ids = oracle.uniform(rng, 9), oracle.uniform(rng, 9)[:, 0]
+    records = rng.integers(0, 256, (9, 17), np.uint8)
+    told = {digest.rows_digest(ids, rows), digest.rows_digest(ids, rows, records)}
+    for byte in range(17):
+        other = records.copy()
+        other[4, byte] ^= 1
+        told.add(digest.rows_digest(ids, rows, other))
+    assert len(told) == 2 + 17
+    regions = ("", "0", "1", "00", "0-31")
+    assert len({digest.region_digest(region) for region in regions}) == len(regions)
+    assert digest.region_digest("") == 0
+
+
 def test_files_by_name_and_bytes(tmp_path: Path) -> None:
     (tmp_path / "catalog").mkdir()
     for name in ("a", "catalog/data.mdb", "catalog/lock.mdb", "LOCK"):

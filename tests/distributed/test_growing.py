@@ -55,6 +55,20 @@ def test_splitting_divides_the_rows(tmp_path: Path) -> None:
     assert [verify_shard(half) for half in (*halves, made)] == [[], [], []]
 
 
+def test_a_half_of_the_rows_of_an_older_version_is_another_shard(tmp_path: Path) -> None:
+    """The older version is still on the disk, with the same number and rows, and another region."""
+    low, high = np.array([1, 2], np.uint64), np.array([1 << 63], np.uint64)
+    shards = Shards.build(tmp_path / "a.shards", low, 1)
+    (older,) = shards.shard_map.shards
+    shards.append(high)
+    first, second = shards.split(0).shards
+    assert first.rows == older.rows
+    assert (first.region, second.region, older.region) == ("0", "1", "")
+    assert Path(older.path).is_dir()
+    assert shards.verify() == []
+    assert shards.query(low, h=0).id.tolist() == [0, 1]
+
+
 def test_a_shard_by_ones_is_split_by_ones(tmp_path: Path) -> None:
     plan = plan_shards(ROWS, 2, by="ones")
     made = build_shard(plan, 1, [plan.part(1, simindex.Batch(ROWS))], tmp_path)

@@ -65,3 +65,22 @@ def test_shards_too_far_apart_are_no_task(tmp_path: Path) -> None:
     assert len(tasks) < len(pair_tasks(shards, 64)) == 36
     apart = [pair for pair in pair_tasks(shards, 64) if pair not in tasks]
     assert len(merge_pairs(pair_shards(one, other, 1) for one, other in apart)) == 0
+
+
+@pytest.mark.parametrize("near", [{"h": 1}, {"similarity": 0.9}])
+@pytest.mark.parametrize("collapse", [False, True])
+def test_a_part_without_pairs_is_like_one_with_pairs(
+    tmp_path: Path, near: dict[str, float], collapse: bool
+) -> None:
+    """The same columns, so that parts of an answer are one table, and the same groups."""
+    pa = pytest.importorskip("pyarrow")
+    far, rows = np.array([0, 2**64 - 1], np.uint64), np.full(2, 2**32 - 1, np.uint64)
+    batch = simindex.Batch(np.concatenate([far, rows]), keys=list("abcd"))
+    made = Shards.build(tmp_path / "s", batch, 4)
+    parts = list(made.pairs(**near, collapse_equal=collapse))
+    assert [len(part) for part in parts].count(0) == 9
+    assert len({type(part) for part in parts}) == 1
+    assert len({pa.table(part).schema for part in parts}) == 1
+    assert len({(part.similarity_bits, part.guarantee) for part in parts}) == 1
+    if collapse:
+        assert len({pa.table(part.groups).schema for part in parts}) == 1

@@ -14,6 +14,7 @@ from sharded import families
 
 import simindex
 from simindex.distributed import plan_shards
+from simindex.distributed.plan import MOST_SHARDS
 from simindex.errors import InvalidBatch, InvalidOption
 
 
@@ -104,3 +105,11 @@ def test_batches_of_another_kind_are_refused() -> None:
     keyed = plan_shards(10, 2, options=simindex.IndexOptions(keys=True))
     with pytest.raises(InvalidBatch, match="no keys"):
         keyed.part(0, simindex.Batch(families(1, 1)))
+
+
+def test_the_most_shards_are_planned_at_once() -> None:
+    """Each split takes the fullest prefix from a heap: to look at all took half a minute."""
+    plan = plan_shards(10**9, MOST_SHARDS, by="prefix")
+    lengths = {len(region) for region in plan.regions}
+    assert len(set(plan.regions)) == MOST_SHARDS
+    assert lengths == {13, 14}

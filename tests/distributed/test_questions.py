@@ -13,7 +13,7 @@ from sharded import answer, families
 
 import simindex
 from simindex.distributed import Shard, Shards, merge_pairs, read_map
-from simindex.errors import CorruptFile, IndexLocked, IndexNotFound
+from simindex.errors import IndexLocked, IndexNotFound
 
 ROWS = families(16, 100)
 
@@ -108,13 +108,18 @@ def test_damage_is_no_reason_to_begin_again(tmp_path: Path) -> None:
         assert counting.count == 1
 
 
-def test_a_collection_that_is_replaced_again_and_again_ends_a_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize("call", READING)
+def test_a_collection_that_is_replaced_again_and_again_ends_a_call(
+    tmp_path: Path, call: str
+) -> None:
+    """No shard is damaged, so nobody is told to restore one."""
     Shards.build(tmp_path / "s", simindex.Batch(ROWS), 1)
     busy = Shards(tmp_path / "s")
     run = Replacing(tmp_path / "s", split_largest, set(range(20)))
     busy._run = run
-    with pytest.raises((IndexNotFound, CorruptFile)):
-        busy.query(ROWS, h=3)
+    with pytest.raises(IndexLocked, match="replaced and removed") as raised:
+        READING[call](busy)
+    assert "repeat the call" in str(raised.value.remedy)
     assert run.count == 5
 
 

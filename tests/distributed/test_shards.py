@@ -208,6 +208,19 @@ def test_an_empty_shard_is_no_special_case(tmp_path: Path) -> None:
         assert answers(made, fingerprints, 3, 3) == answers(index, fingerprints, 3, 3)
 
 
+@pytest.mark.parametrize("by", BY)
+def test_options_follow_from_the_first_rows(tmp_path: Path, by: Any) -> None:
+    """Also where a shard is empty, which gets no row to tell it, or a batch is."""
+    empty = simindex.Batch(np.empty(0, np.uint64), keys=[])
+    rows = np.array([5, 1 << 63], np.uint64)
+    sketch = np.array([0, 2**64 - 1], np.uint64)
+    batch = simindex.Batch(rows, keys=[b"a", b"b"], sketch=sketch)
+    shards = Shards.build(tmp_path / "c.shards", [empty, batch], 7, by=by)
+    assert min(shard.rows for shard in shards.shard_map.shards) == 0
+    assert (shards.shard_map.facts.sketch, shards.shard_map.facts.names) == (64, "bytes")
+    assert shards.query(batch, similarity=0.9).keys() == [b"a", b"b"]
+
+
 def test_a_collection_without_rows(tmp_path: Path) -> None:
     made = Shards.build(tmp_path / "s", [], 3)
     assert len(made.query(families(14, 5), h=3)) == 0
@@ -472,6 +485,20 @@ def test_batches_that_do_not_fit_are_refused_before_anything_is_written(
     with pytest.raises(IndexExists, match="already"):
         Shards.build(tmp_path / "s", simindex.Batch(families(1, 3)), 2)
     assert tree(tmp_path / "s") == before
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_sketches_that_shards_do_not_store_are_refused(tmp_path: Path, shards: int) -> None:
+    """Also by shards without rows: an index without rows would take those of its first batch."""
+    made = Shards.build(tmp_path / "a.shards", [], shards)
+    before = sorted(tmp_path.rglob("*"))
+    rows = families(14, 3)
+    batch = simindex.Batch(rows, sketch=rows)
+    for call in (made.append, made.ingest):
+        with pytest.raises(InvalidBatch, match="sketches of 64 bits, and this index stores none"):
+            call(batch)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert made.append(rows).tolist() == [0, 1, 2]
 
 
 def test_a_missing_shard_is_named_before_any_work(made: Shards, tmp_path: Path) -> None:

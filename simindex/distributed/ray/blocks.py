@@ -2,6 +2,7 @@
 
     a block     fingerprint   uint64, or lists of W of them
                 id or key     integers, or texts or bytes; neither if rows are numbered
+                sketch, size  lists of uint64, and how many features a document has, if known
     an answer   the columns that the result has for Arrow
 """
 
@@ -22,6 +23,9 @@ ROWS = 1 << 16
 """Of a batch that a Dataset, or a larger batch, is cut into."""
 
 FINGERPRINT = "fingerprint"
+
+COLUMNS = {"id": "ids", "key": "keys", "sketch": "sketch", "size": "features"}
+"""Other columns of a block, by the arguments of `Batch`."""
 
 
 def is_dataset(given: object) -> bool:
@@ -49,7 +53,7 @@ def batches_of(given: Any) -> Iterator[Batch]:
 def batch_of(table: Any) -> Batch:
     """The batch of a block, in Arrow or pandas, that has rows: others do not tell their width.
 
-    Raises InvalidBatch on other columns than these.
+    Other columns are left out. Raises InvalidBatch if there is no column of fingerprints.
     """
     names = list(getattr(table, "column_names", getattr(table, "columns", ())))
     if FINGERPRINT not in names:
@@ -58,10 +62,11 @@ def batch_of(table: Any) -> Batch:
             remedy="rename the column with uint64 numbers, or lists of them", found=names,
             expected=FINGERPRINT,
         )
-    return Batch(
-        table[FINGERPRINT], ids=table["id"] if "id" in names else None,
-        keys=table["key"] if "key" in names else None,
-    )
+    given = {
+        argument: table[name] for name, argument in COLUMNS.items()
+        if name in names and (name != "size" or "sketch" in names)
+    }
+    return Batch(table[FINGERPRINT], **given)
 
 
 def dataset(parts: Iterable[Any]) -> Any:

@@ -66,6 +66,7 @@ class Block(NamedTuple):
     keys: Any
     """As `IndexOptions` takes it."""
     sample: U64
+    sketch_bits: int = 0
 
 
 class Made(NamedTuple):
@@ -99,7 +100,8 @@ def build(
     ----------
     batches : Batch or fingerprints, a list of them, or a Dataset of Ray
         All rows, as of `Shards.build`. Blocks of a Dataset have a column ``fingerprint`` and maybe
-        ``id`` or ``key``. They go from the object store to the tasks, never to this process.
+        ``id`` or ``key``, and ``sketch`` and ``size`` as a Batch has them for Arrow. They go from
+        the object store to the tasks, never to this process.
     shards, by, options, work
         As of `Shards.build`. Tasks that build in a folder `work` do so on their own machine.
     address, wait_s, progress
@@ -228,7 +230,8 @@ def describe(table: Any) -> Block:
         keys = "bytes" if isinstance(batch.keys[0], bytes) else "str"
     number = max(SAMPLE_ROWS, len(batch) // SAMPLE_ROWS)
     chosen = batch.rows[:: max(1, len(batch) // number)]
-    return Block(len(batch), batch.bits, keys, np.ascontiguousarray(chosen))
+    sample = np.ascontiguousarray(chosen)
+    return Block(len(batch), batch.bits, keys, sample, batch.sketch_bits)
 
 
 def build_of_blocks(
@@ -286,9 +289,12 @@ def _options_of(known: list[Block], options: IndexOptions | None) -> IndexOption
     filled = [block for block in known if block.rows]
     if not filled:
         return IndexOptions() if options is None else options
+    first = filled[0]
     if options is None:
-        return IndexOptions(bits=filled[0].bits, keys=filled[0].keys)
-    return options if options.keys is not None else replace(options, keys=filled[0].keys)
+        return IndexOptions(bits=first.bits, keys=first.keys, sketch_bits=first.sketch_bits)
+    if options.recipe is None and not options.sketch_bits:
+        options = replace(options, sketch_bits=first.sketch_bits)
+    return options if options.keys is not None else replace(options, keys=first.keys)
 
 
 def _call(function: Callable[..., Any], *task: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sharded import answers, families
+from sharded import answer, answers, families, sketched
 
 import simindex
 from simindex.distributed import Shards, plan_shards
@@ -55,6 +55,26 @@ def test_names_of_a_dataset_are_kept(tmp_path: Path, named: str) -> None:
     on_ray.build(tmp_path / "d", blocks_of(fingerprints, [20, 40], **{named: names}), 2)
     match = Shards(tmp_path / "d").query(fingerprints[:1], h=0)[0]
     assert (match.key if named == "keys" else match.id) in names
+
+
+def test_sketches_of_a_dataset_are_kept(tmp_path: Path) -> None:
+    """With the sizes of their documents; and a Dataset of queries has them, too."""
+    batch = sketched(3, 60)
+    blocks = data.from_arrow([pa.table(batch).slice(0, 25), pa.table(batch).slice(25)])
+    on_ray.build(tmp_path / "d", blocks, 7)
+    with on_ray.connect(tmp_path / "d", cpus=0.1) as made:
+        assert made.shard_map.facts.sketch == 256
+        with simindex.open(tmp_path / "local.sim", "n") as local:
+            local.append(batch)
+        with simindex.open(tmp_path / "local.sim") as local:
+            (found,) = made.query_stream(blocks, similarity=0.8)
+            assert answer(found) == answer(local.query(batch, similarity=0.8))
+        sizes = {
+            int(id): int(size) for shard in made.shard_map.shards
+            for rows in simindex.open(shard.path).rows()
+            for id, size in zip(rows.ids, rows.sizes, strict=True)
+        }
+    assert sizes == dict(enumerate(batch.sizes.tolist()))
 
 
 @pytest.fixture
