@@ -1,6 +1,6 @@
 """Which rows of a buffer lose against a near-duplicate, and against which.
 
-    buffer of rows -> against what is stored      the nearest stored row wins, whatever it is
+    buffer of rows -> against what is stored      the nearest stored row wins: `stored_winners`
                    -> against each other          greedy, in an order of rank; or each against all
 
 1. A row that loses is near the one it lost to: within h, and of a similarity with sketches, if
@@ -15,8 +15,6 @@ times is compared once for all of them.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
 
 from simindex._kernels import _native
@@ -28,7 +26,6 @@ from simindex.pairs.find_all import find_all
 from simindex.planning.similarity import Similar
 from simindex.query.sketches import kept_pairs
 from simindex.records.batch import Batch
-from simindex.records.matches import Matches
 from simindex.records.pairs import Pairs
 from simindex.records.sketches import words_of
 from simindex.values import dataclass
@@ -45,16 +42,6 @@ TELLING_BITS = 12
 
 NOWHERE = np.iinfo(np.uint16).max
 """Distance of a row that lost to none; widths end at 4,096 bits."""
-
-
-class Searchable(Protocol):
-    """What an index is asked for here."""
-
-    def query(
-        self, batch: Batch, *, h: int | None = None, similarity: float | None = None,
-        measure: str = "cosine", first: bool = False, limit: int | None = None, recall: float = 1.0,
-    ) -> Matches:
-        """See `Index.query`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,158 +101,6 @@ class Losses:
     def none(cls, rows: int) -> Losses:
         """No row has lost."""
         return cls(np.full(rows, -1, np.int64), np.full(rows, NOWHERE, np.uint16))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stored:
-    """The nearest stored row of each row of a buffer.
-
-    `distance` uint16 (n,) is NOWHERE where none is within h; `place` int64 (n,) is that row's place
-    in `keys`.
-    """
-
-    distance: U16
-    place: I64
-    keys: list[Any]
-
-    def key(self, row: int) -> Any:
-        """Key, or id in an index without keys, of the stored row that is nearest to a row."""
-        return self.keys[int(self.place[row])]
-
-    def with_others(self, rows: I64, others: Stored) -> Stored:
-        """The same with what `others` has instead for some rows."""
-        distance, place = self.distance.copy(), self.place.copy()
-        distance[rows], place[rows] = others.distance, len(self.keys) + others.place
-        return Stored(distance, place, [*self.keys, *others.keys])
-
-
-def nearest_stored(
-    index: Searchable, batch: Batch, near: Nearness, *, apart: bool = False
-) -> Stored:
-    """The nearest near stored row of each row; of several at one distance, any.
-
-    `apart` says that stored rows are further than h from each other: all were kept by `greedy`,
-    with the same nearness, which is exact.
-
-    Notes
-    -----
-    Equal rows are asked once. One match a query is fetched, then one at a smaller distance for
-    those that can have it, until there is none: with a million stored copies of a template, all
-    matches of all its copies would fill the machine. At most h + 1 calls, each for fewer rows.
-    Where sketches decide, one call finds the nearest.
-
-    Of rows apart, one at distance d from a query has all others further than h - d from it. So a
-    match with 2 d <= h + 1 is the nearest, and no call is made for a nearer one.
-    """
-    first, member_of, asked = _different(batch, near)
-    distance = np.full(len(first), NOWHERE, np.uint16)
-    place = np.full(len(first), -1, np.int64)
-    keys: list[Any] = []
-    if near.sketched and near.similar is not None and len(first):
-        found = index.query(
-            asked, **near.similar.question, recall=near.recall, limit=1
-        )
-        distance[found.query] = found.distance
-        place[found.query] = np.arange(len(found))
-        keys.extend(_names(found))
-        return Stored(distance[member_of], place[member_of], keys)
-    h, recall = near.h, near.recall if near.similar is None else near.similar.recall
-
-    def ask(some: I64, radius: int) -> None:
-        found = index.query(
-            asked.take(some) if len(some) < len(first) else asked,
-            h=radius, first=True, recall=recall,
-        )
-        rows = some[found.query]
-        distance[rows] = found.distance
-        place[rows] = len(keys) + np.arange(len(found))
-        keys.extend(_names(found))
-
-    if len(first):
-        ask(np.arange(len(first), dtype=np.int64), h)
-    least = (h + 1) // 2 if apart else 0
-    for radius in range(min(h, batch.bits) - 1, least - 1, -1):
-        # A row at distance d is asked again within d - 1 only, so every answer is nearer.
-        nearer = np.flatnonzero(distance == radius + 1).astype(np.int64)
-        if len(nearer):
-            ask(nearer, radius)
-    return Stored(distance[member_of], place[member_of], keys)
-
-
-def nearest_ahead(index: Searchable, batch: Batch, near: Nearness) -> tuple[Stored, Bools]:
-    """The nearest stored rows, of rows that are apart, and which rows have several at one distance.
-
-    Of those `nearest_stored` would give one, which depends on how the index is cut into tables.
-    Two rows apart can only be at one distance d from a query where 2 d > h.
-    """
-    first, member_of, asked = _different(batch, near)
-    distance = np.full(len(first), NOWHERE, np.uint16)
-    place, tied = np.full(len(first), -1, np.int64), np.zeros(len(first), np.bool_)
-    keys: list[Any] = []
-
-    def take(found: Matches, rows: I64, some: I64) -> None:
-        distance[rows], place[rows] = found.distance[some], len(keys) + some
-        keys.extend(_names(found))
-
-    if len(first):
-        found = index.query(asked, h=near.h, first=True)
-        take(found, found.query, np.arange(len(found), dtype=np.int64))
-    again = np.flatnonzero((distance != NOWHERE) & (2 * distance.astype(np.int64) > near.h))
-    if len(again):
-        found = index.query(asked.take(again), h=near.h, limit=2)
-        second = np.flatnonzero(found.query[1:] == found.query[:-1]) + 1
-        best = np.setdiff1d(np.arange(len(found), dtype=np.int64), second)
-        take(found, again[found.query[best]], best)
-        second = second[found.distance[second] == found.distance[second - 1]]
-        tied[again[found.query[second]]] = True
-    return Stored(distance[member_of], place[member_of], keys), tied[member_of]
-
-
-def _different(batch: Batch, near: Nearness) -> tuple[I64, I64, Batch]:
-    """The first of each equal rows, which of these every row equals, and a batch of them to ask by.
-    """
-    first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
-    # Keys name no query, and an exact search has no use for weights: these are 256 bytes a row.
-    asked = Batch.checked(
-        batch.rows[first], ids=None, keys=None,
-        weights=None if near.exact or batch.weights is None else batch.weights[first],
-        recipe=batch.recipe,
-        sketches=None if batch.sketches is None else np.take(batch.sketches, first, axis=0),
-    )
-    return first, member_of, asked
-
-
-def _names(found: Matches) -> list[Any]:
-    """Keys of the found rows, or ids in an index without keys."""
-    keys = found.keys()
-    return found.id.tolist() if keys is None else keys
-
-
-def nearer_among(
-    stored: Stored, tied: Bools, batch: Batch, kept: Batch, near: Nearness
-) -> tuple[Stored, Bools]:
-    """What `nearest_ahead` would give if the rows of `kept`, which has keys, were stored, too.
-
-    They were kept by `greedy`, with the same nearness, which is exact: none is near another.
-    """
-    if not len(kept):
-        return stored, tied
-    distance, place, tied = stored.distance.copy(), stored.place.copy(), tied.copy()
-    for start in range(0, len(batch), BLOCK_ROWS):
-        block = batch.rows[start : start + BLOCK_ROWS]
-        (row, other, apart), _ = _near(kept.rows, block, near.h)
-        row += start
-        nearest = firsts(row, other, apart)
-        of, least = row[nearest], apart[nearest]
-        before = distance[of]
-        nearer = least < before
-        distance[of[nearer]], tied[of[nearer]] = least[nearer], False
-        place[of[nearer]] = len(stored.keys) + other[nearest][nearer]
-        tied[of[least == before]] = True
-        others = np.ones(len(row), np.bool_)
-        others[nearest] = False
-        tied[row[others & (apart == distance[row])]] = True
-    return Stored(distance, place, [*stored.keys, *(kept.keys or ())]), tied
 
 
 def greedy(
@@ -333,11 +168,11 @@ def near_block(
     """(place in the block, place in `kept`, distance) of rows of a block that are near kept ones,
     and pairs of places in the block; kept rows are not compared with each other."""
     if sketches is None:
-        return _near(rows[kept], rows[block], near.h)
+        return near_rows(rows[kept], rows[block], near.h)
     return _near_sketches(rows, sketches, kept, block, near)
 
 
-def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
+def near_rows(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
     """(row of the block, kept row, distance) within h, and pairs of the block; no kept pair is."""
     bits = 64 * block.shape[1]
     h = min(h, bits)
@@ -354,7 +189,7 @@ def _near(kept: U64, block: U64, h: int) -> tuple[tuple[I64, I64, U16], Pairs]:
 def _near_sketches(
     rows: U64, sketches: U8, kept: I64, block: I64, near: Nearness
 ) -> tuple[tuple[I64, I64, U16], Pairs]:
-    """As `_near`, of rows whose sketches are near, too, with the distance of these."""
+    """As `near_rows`, of rows whose sketches are near, too, with the distance of these."""
     # Kept rows may be within h of each other here, so that they are not compared as pairs.
     later, earlier, before = _near_by_parts(rows, sketches, block, kept, near)
     found = find_all(rows[block], h=min(near.h, 64 * rows.shape[1]))

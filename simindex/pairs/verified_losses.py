@@ -19,16 +19,8 @@ import numpy as np
 
 from simindex.arrays import F32, I64, U8, U16, U64, Bools
 from simindex.bits.distinct import distinct
-from simindex.pairs.deduplication import (
-    BLOCK_ROWS,
-    NOWHERE,
-    Losses,
-    Nearness,
-    Searchable,
-    Stored,
-    near_block,
-    whole,
-)
+from simindex.pairs.deduplication import BLOCK_ROWS, NOWHERE, Losses, Nearness, near_block, whole
+from simindex.pairs.stored_winners import Searchable, Stored
 from simindex.pairs.verifying import MOST_COMPARED, Texts, Verifier
 from simindex.planning.doubt import Doubt
 from simindex.records.batch import Batch

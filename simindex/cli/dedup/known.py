@@ -18,7 +18,7 @@ from simindex.cli.stored_documents import own_name
 
 if TYPE_CHECKING:
     from simindex.cli.chunks import Buffer
-    from simindex.pairs.deduplication import Stored
+    from simindex.pairs.stored_winners import Stored
 
 
 def named_apart(

@@ -32,7 +32,8 @@ from simindex.cli.dedup.marks import Loss
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidInput
 from simindex.outputs.columns import key_text
-from simindex.pairs.deduplication import NOWHERE, Nearness, greedy, nearest_stored
+from simindex.pairs.deduplication import NOWHERE, Nearness, greedy
+from simindex.pairs.stored_winners import nearest_stored
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.pairs.verifying import texts_of
 
