@@ -58,8 +58,9 @@ def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Sha
     or by their number of ones if that is what its region is. Their regions cover that of the shard.
 
     The first one keeps the number, the second one gets `number`. The shard itself stays as it is.
-    Weights that the shard has sampled do not go along. Raises InvalidOption if the first 64 bits of
-    all rows are equal, or their numbers of ones, and what `extend_shard` raises.
+    Weights that the shard has sampled do not go along, and rows get the time of the split in place
+    of theirs. Raises InvalidOption if the first 64 bits of all rows are equal, or their numbers of
+    ones, and what `extend_shard` raises.
     """
     with opened(shard) as index:
         require_untouched(shard)
