@@ -188,6 +188,7 @@ def test_the_recall_that_compact_measures_is_that_of_the_radius(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("simindex.planning.measurement.measure", lambda file: Machine())
+    monkeypatch.setattr("simindex.index.changes.SELF_AUDIT_ROWS", 1)
     asked: list[int] = []
 
     def self_audit(self: Any, snapshot: Any, *, h: int | None = None, usual_h: int) -> None:
