@@ -119,7 +119,7 @@ TESTED_BY = {
     "writing/releasing.py": "regressions/test_0051_interrupts_leaked_descriptors.py",
     "writing/replacement.py": "cli/test_new_index.py",
     "writing/restructuring.py": "storage/tables/test_permuted.py",
-    "writing/telling.py": "index/test_settling.py",
+    "writing/merge_progress.py": "index/test_settling.py",
     "writing/tombstone_runs.py": "writing/test_merges.py",
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from simindex.records.batch import Batch
     from simindex.simhash.vectors import Vectors
 
-LEAST_ESTIMATE = 0.6
 RANGES = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 MOST_PAIRS = 120_000
 _BLOCK_ROWS = 128

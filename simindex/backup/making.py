@@ -215,7 +215,12 @@ class _Backup:
         catalog = self.new / "catalog"
         removal.remove_tree(catalog)  # of the try before
         durable.make_directory(catalog)
-        with self.catalog.environment.transaction() as txn:
+        # A lease is taken and given back outside of the transaction: another thread that closes the
+        # index waits for this to end, and nobody else gets a lease meanwhile.
+        with (
+            acquire(catalog, writable=True, create=True) as environment,
+            self.catalog.environment.transaction() as txn,
+        ):
             reading = Reading(txn)
             self.value, _ = reading.head()
             now = place.state(reading)
@@ -224,9 +229,8 @@ class _Backup:
                 raise place.kept(self.path, self.index, reason)
             self.files.take(_files(reading, now.head))
             way = encode((*now.way, branched(now.head.generation)))
-            with acquire(catalog, writable=True, create=True) as environment:
-                copy_commit(txn, now.head, environment, VALUE, way)
-                self.catalog_bytes = environment.file_bytes
+            copy_commit(txn, now.head, environment, VALUE, way)
+            self.catalog_bytes = environment.file_bytes
         return now.head
 
     def _check(self, head: Head, progress: Progress | None) -> None:

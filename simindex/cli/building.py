@@ -18,9 +18,9 @@ from simindex.cli.chunks import rows_bytes
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.merging import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
-from simindex.cli.side_by_side import side_by_side
 from simindex.cli.slots import Slot, read_ahead
 from simindex.cli.stored_documents import Choice, Existing
+from simindex.cli.workers import at_once
 from simindex.index.origin import keep_origin
 from simindex.values import dataclass
 from simindex.writing.ownership import exists
@@ -95,7 +95,7 @@ class Run:
         """Groups with their rows, which are made while others are read and others added."""
         slot: Slot[Any] = Slot(self.contents.held_bytes)
         with closing(read_ahead(self.contents.groups(most), slot)) as groups:
-            made = side_by_side(groups, self.contents.work(), lambda: slot.waits)
+            made = at_once(groups, self.contents.work(), lambda: slot.waits)
             with closing(made):
                 for group, rows in made:
                     yield group, self.contents.batch(group, rows)

@@ -1,13 +1,19 @@
 """Readers: files and streams in, documents or fingerprints out.
 
-    source        format    documents                                  fingerprints
-    *.jsonl       jsonl     one per line, an object with a text field  or with a field of digits
-    *.csv *.tsv   csv       one per row, a column of text              or a column of digits
-    *.npy         npy                                                  one per row of the array
-    *.hex         hex                                                  one per line
-    other files   text      one
-    folder                  those of the files below it, at any depth
-    -             jsonl     standard input, unless its first bytes say otherwise
+    source            format    documents                                  fingerprints
+    *.jsonl *.ndjson  jsonl     one per line, an object with a text field  or with a field of digits
+    *.json            json      one per object of an array; or as jsonl
+    *.csv *.tsv       csv       one per row, a column of text              or a column of digits
+    *.html *.htm      html      one, the main text of the page
+    *.warc *.wet      warc      one per page of the archive
+    *.arc             arc       one per page of the archive
+    *.parquet         parquet   one per row, a column of text
+    *.arrow *.feather arrow     one per row, a column of text
+    *.npy             npy                                                  one per row of the array
+    *.hex             hex                                                  one per line
+    other files       text      one
+    folder                      those of the files below it, at any depth
+    -                 jsonl     standard input, unless its first bytes say otherwise
 
     remote.py     files of other systems, by their addresses
     finding.py    which files there are, and their names

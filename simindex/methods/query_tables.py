@@ -39,7 +39,7 @@ from simindex.storage.files import readahead
 from simindex.storage.files.verification import verified
 from simindex.storage.tables import permuted
 from simindex.storage.tables.deletions import Deletions
-from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.sortedrows import SortedRows, header_bits, sorted_by_all_words
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass
 
@@ -222,20 +222,11 @@ def _most_probes(queries: int, words: int, design: BlockDesign, h: int) -> int:
 
 def _in_order(queries: U64) -> tuple[U64, I64]:
     """Queries sorted by all their words, and their numbers."""
-    numbers = np.arange(len(queries), dtype=np.uint64)
     if queries.shape[1] == 1:
+        numbers = np.arange(len(queries), dtype=np.uint64)
         words, order = _native.sort_pairs(np.ascontiguousarray(queries[:, 0]), numbers)
         return words[:, None], order.view(np.int64)
-    members = _native.sort_rows(np.ascontiguousarray(queries[:, 0]))
-    rows = _native.take_rows(queries, members)
-    tied = np.zeros(len(rows) + 1, np.bool_)
-    tied[1:-1] = rows[1:, 0] == rows[:-1, 0]
-    among = np.flatnonzero(tied[:-1] | tied[1:])
-    if len(among):
-        some, numbered = rows[among], members[among]
-        within = np.lexsort(tuple(some.T[::-1]))
-        rows[among], members[among] = some[within], numbered[within]
-    return rows, members
+    return sorted_by_all_words(queries)
 
 
 def _slice(

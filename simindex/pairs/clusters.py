@@ -1,8 +1,8 @@
 """Clusters of an index's documents, or of fingerprints in memory.
 
     rows         0 1 2 3 4 5       in all tables together, as they are numbered
-    pairs        0-1, 1-4          of all rows: they make a forest (`connected`), or are kept with
-                                   their distances (`star`)
+    pairs        0-1, 1-4          of all rows: they make a forest (mode "components"), or are
+                                   kept with their distances (mode "star")
     documents    0 1 1 2 3 4       by id: rows that share one are one document
 
 Invariants
@@ -129,29 +129,6 @@ def find_clusters(
         stored, h=h, mode=mode, singletons=singletons, memory_limit=None, threads=threads,
         progress=None, keys=None, prefer=prefer,
     )
-
-
-def connected(a: I64, b: I64, n: int) -> I64:
-    """Label of each of `n` rows: the smallest row it is connected with by the pairs.
-
-    Parameters
-    ----------
-    a, b : int64 (p,)
-        Pairs of row numbers from 0 to n - 1, in any order.
-
-    Returns
-    -------
-    int64 (n,)
-        A row in no pair is its own label.
-
-    Notes
-    -----
-    Every pair hooks the greater of two roots onto the smaller, and halves the paths to them. 50 M
-    random pairs of 10 M rows take 2.1 s.
-    """
-    forest = _native.Forest(n)
-    forest.unite(a.astype(np.uint64), b.astype(np.uint64))
-    return forest.labels().astype(np.int64)
 
 
 def _clusters(

@@ -45,8 +45,8 @@ _FILTERED_H = 14
 
 # Nanoseconds, as measured: to move a row to its group in a pass, to compare two rows, or two words
 # of rows that are not told apart before.
-_MOVE_NS = 14.0
-_COMPARE_NS = 0.1
+MOVE_NS = 14.0
+COMPARE_NS = 0.1
 _COMPARE_WORD_NS = 2.0
 
 _PAIR_BYTES = 24
@@ -199,9 +199,9 @@ def chosen_blocks(rows: int, words: int, h: int) -> int:
     cheap = words == 1 or h <= _FILTERED_H
     if h >= 64 * words or (cheap and rows <= _FEW_ROWS):
         return 0
-    compare_ns = _COMPARE_NS if cheap else _COMPARE_WORD_NS * words
+    compare_ns = COMPARE_NS if cheap else _COMPARE_WORD_NS * words
     shared = rows / 2.0 ** min(64 * words // (h + 1), 64)
-    by_blocks_ns = (h + 1) * (_MOVE_NS + shared / 2 * compare_ns)
+    by_blocks_ns = (h + 1) * (MOVE_NS + shared / 2 * compare_ns)
     return h + 1 if by_blocks_ns < rows / 2 * compare_ns else 0
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from simindex.arrays import I64, U64
 from simindex.bits.similarity import share_at, share_within
 from simindex.bits.splitmix import mixed
-from simindex.pairs.find_all import partition
+from simindex.pairs.find_all import COMPARE_NS, MOVE_NS, partition
 from simindex.planning.similarity import Similar
 from simindex.values import dataclass
 
@@ -39,11 +39,8 @@ MOST_ORDERS = 64
 LEAST_ROWS = 1 << 18
 """Of fewer rows all pairs within h are found in some seconds."""
 
-# Nanoseconds of a row, as measured: to put it in another order and to sort all, to move it to its
-# group in a pass, and to compare it with another.
 _ORDER_NS = 300.0
-_MOVE_NS = 14.0
-_COMPARE_NS = 0.1
+"""Nanoseconds, as measured, to put a row in another order of the bits and to sort all rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +75,7 @@ def chosen(rows: int, similar: Similar) -> Orders | None:
 
 def _cost(rows: int, orders: int, blocks: int) -> float:
     compared = rows / 2 ** float(BITS / blocks) / 2
-    each: float = blocks * (_MOVE_NS + compared * _COMPARE_NS)
+    each: float = blocks * (MOVE_NS + compared * COMPARE_NS)
     return orders * (_ORDER_NS + each)
 
 

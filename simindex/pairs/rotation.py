@@ -31,6 +31,7 @@ from simindex.checks import require_whole
 from simindex.errors import InvalidBatch
 from simindex.methods.base import Found
 from simindex.methods.psm import exhaustive_masks
+from simindex.pairs.find_all import MAX_ROWS
 from simindex.query.audit import wilson
 from simindex.records.arguments import as_fingerprints
 from simindex.records.pairs import Pairs, RotationPairs, RotationStats
@@ -53,8 +54,6 @@ PROBE_COMPARISONS = 16
 CHUNK_PAIRS = 1 << 22
 """True pairs at a time, at most: each may be a pair when all rows are alike."""
 CHUNK_ROWS = 256
-
-MAX_ROWS = 1 << 32
 
 
 def rotation_pairs(

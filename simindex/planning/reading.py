@@ -29,7 +29,7 @@ tables, 192 MB at 1.8 GB/s: 100,000 queries take 0.041 s, and from a cold file 0
 and 0.36."""
 
 MATCHED_SHARE = 0.5
-"""Of the queries that have a match, as in `costs`."""
+"""Of the queries that have a match, as long as nobody says how many have one."""
 
 ID_BYTES = 8
 
@@ -37,11 +37,6 @@ ID_BYTES = 8
 def disk_s(machine: Machine, n: int, b: float) -> float:
     """Seconds to read n rows of b bits, n b / (8 D). [PSM] (16)."""
     return n * b / (8 * machine.disk_bytes_s)
-
-
-def rate(m: int, disk_seconds: float, cpu_seconds: float) -> float:
-    """Queries a second, reading and computing at the same time: m / max(...). [PSM] (18)."""
-    return m / max(disk_seconds, cpu_seconds)
 
 
 def cold_bytes(n: int, words: int, plan: TablePlan, m: int) -> tuple[float, float]:
@@ -93,10 +88,3 @@ def cold_call(n: int, words: int, plan: TablePlan, m: int, cpu_s: float) -> Call
     if plan.design is not None and reaches(m, plan.swept_from):
         return Call(cpu_s, touched, touched, HIDDEN_SHARE)
     return Call(cpu_s, ahead + touched, ahead, 1.0)
-
-
-def cold_s(
-    machine: Machine, n: int, words: int, plan: TablePlan, m: int, cpu_s: float
-) -> float:
-    """Seconds of such a call."""
-    return cold_call(n, words, plan, m, cpu_s).seconds(machine)

@@ -29,9 +29,6 @@ NO_QUERY = np.empty(0, np.int64)
 NO_ID = np.empty(0, np.uint64)
 NO_DISTANCE = np.empty(0, np.uint16)
 
-FOUND_BYTES = 22
-"""Of a match in the columns of `Found`."""
-
 MATCH_BYTES = 80
 """Of a match while it is found and arranged, at most; a row of several words is copied, too."""
 

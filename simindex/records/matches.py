@@ -37,8 +37,8 @@ class QueryStats(NamedTuple):
     """How a query was answered."""
 
     method: str
-    """`"psm"`, `"scan"` or a block design, with `" over queries"` if its tables were built over the
-    queries. Several methods are joined by `+` if segments differ."""
+    """`"psm"`, `"scan"`, `"issl"` or a block design, with `" over queries"` if its tables were
+    built over the queries. Several methods are joined by `+` if segments differ."""
     guarantee: str
     """`"exact"`; or `"expected recall >= 0.95"`, with the near-duplicates of the index on which it
     was counted; or `"assumed: recall >= 0.95"`, with the assumption, while there are too few."""

@@ -32,9 +32,9 @@ from simindex.storage.catalog.catalog import Edit
 from simindex.writing import policy, tombstone_runs
 from simindex.writing.committer import Committer
 from simindex.writing.edits import drop_settled
+from simindex.writing.merge_progress import by_tables, telling
 from simindex.writing.merges import MAX_MERGES, Merge, Merges, State
 from simindex.writing.releasing import Releases
-from simindex.writing.telling import by_tables, telling
 
 if TYPE_CHECKING:
     from simindex.records.reports import Progress

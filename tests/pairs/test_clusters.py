@@ -19,9 +19,15 @@ import simindex
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.pairs import stars
-from simindex.pairs.clusters import connected
 from simindex.pairs.tiles import Room
 from simindex.records.clusters import Clusters
+
+
+def connected(a: Any, b: Any, n: int) -> list[int]:
+    """The label of each row in the forest of the pairs."""
+    forest = _native.Forest(n)
+    forest.unite(np.asarray(a, np.uint64), np.asarray(b, np.uint64))
+    return forest.labels().tolist()
 
 
 def smallest_reachable(pairs: list[tuple[int, int]], n: int) -> list[int]:
@@ -335,16 +341,15 @@ def test_a_label_is_the_smallest_row_that_can_be_reached(
     graph: tuple[int, list[tuple[int, int]]],
 ) -> None:
     n, pairs = graph
-    a = np.array([pair[0] for pair in pairs], dtype=np.int64)
-    b = np.array([pair[1] for pair in pairs], dtype=np.int64)
-    assert connected(a, b, n).tolist() == smallest_reachable(pairs, n)
+    a, b = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    assert connected(a, b, n) == smallest_reachable(pairs, n)
 
 
 def test_a_long_chain_in_any_order_is_one_group() -> None:
     n = 20_000
     order = np.random.default_rng(3).permutation(n)
-    assert connected(order[:-1], order[1:], n).tolist() == [0] * n
-    assert connected(np.empty(0, np.int64), np.empty(0, np.int64), 3).tolist() == [0, 1, 2]
+    assert connected(order[:-1], order[1:], n) == [0] * n
+    assert connected([], [], 3) == [0, 1, 2]
 
 
 def test_the_kernels_refuse_what_is_not_there() -> None:

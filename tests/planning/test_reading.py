@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,11 @@ PERMUTED = TablePlan(
 )
 OVER_QUERIES = replace(PERMUTED, method=f"{DESIGN.structure} over queries", pass_from=0, widths=())
 SCAN = TablePlan("scan", 0, 0, True, 1e7, pass_from=None)
+
+
+def cold_s(*call: Any) -> float:
+    """Seconds of a call on the machine of these tests."""
+    return reading.cold_call(*call).seconds(ROUND)
 
 
 def test_a_sweep_reads_rows_and_ids_once() -> None:
@@ -52,9 +58,9 @@ def test_a_scan_reads_all_rows_for_a_single_query() -> None:
 def test_what_is_read_ahead_takes_no_time_of_its_own() -> None:
     """(18): the longer of reading and computing; what is touched adds up; in order, half is hid."""
     seconds = (ROWS + IDS) / 1e9
-    assert reading.cold_s(ROUND, N, 1, SWEPT, 1 << 20, 0.3) == pytest.approx(seconds)
-    assert reading.cold_s(ROUND, N, 1, SWEPT, 1 << 20, 3.0) == pytest.approx(3.0)
-    assert reading.cold_s(ROUND, N, 1, SWEPT, 10_000, 0.3) == pytest.approx(seconds + 0.3)
+    assert cold_s(N, 1, SWEPT, 1 << 20, 0.3) == pytest.approx(seconds)
+    assert cold_s(N, 1, SWEPT, 1 << 20, 3.0) == pytest.approx(3.0)
+    assert cold_s(N, 1, SWEPT, 10_000, 0.3) == pytest.approx(seconds + 0.3)
     every = (4 * ROWS + IDS) / 1e9
-    assert reading.cold_s(ROUND, N, 1, PERMUTED, 1 << 15, 0.4) == pytest.approx(every + 0.2)
-    assert reading.cold_s(ROUND, N, 1, PERMUTED, 1 << 15, 9.0) == pytest.approx(9.0 + every / 2)
+    assert cold_s(N, 1, PERMUTED, 1 << 15, 0.4) == pytest.approx(every + 0.2)
+    assert cold_s(N, 1, PERMUTED, 1 << 15, 9.0) == pytest.approx(9.0 + every / 2)

@@ -11,7 +11,7 @@ from reproduce import model
 
 from simindex.bits import vosh
 from simindex.planning.machine import Machine
-from simindex.planning.reading import disk_s, rate
+from simindex.planning.reading import disk_s
 
 ROUND = Machine(
     delta_r_ns=100.0, delta_l_ns=2.0, delta_v_ns=5.0, delta_p_ns=10.0, delta_s_ns=3.0,
@@ -139,11 +139,11 @@ def test_larger_batches_help_psm_and_hardly_bphs() -> None:
 
     def bphs_rate(m: int) -> float:
         tau = model.bphs_latency_ns(in_cache, 4, 1, 64, log2(m))
-        return rate(m, 0.0, model.bphs_batch_s(in_cache, 4, m, n, tau))
+        return model.rate(m, 0.0, model.bphs_batch_s(in_cache, 4, m, n, tau))
 
     def psm_rate(m: int) -> float:
         tau = model.psm_best_latency_ns(ROUND, 16)
-        return rate(m, 0.0, model.psm_batch_s(ROUND, 16, m, n, tau))
+        return model.rate(m, 0.0, model.psm_batch_s(ROUND, 16, m, n, tau))
 
     assert bphs_rate(1 << 27) / bphs_rate(1 << 26) < 1.1
     assert psm_rate(1 << 22) / psm_rate(1 << 20) > 3.5
@@ -154,8 +154,8 @@ def test_a_batch_of_bphs() -> None:
     assert disk_s(ROUND, 60_000_000, 64) == pytest.approx(0.48)
     cpu = model.bphs_batch_s(ROUND, 10, 1024, 2000, 1000.0)
     assert cpu == pytest.approx((10 * 1024 * (10 + 3 * 10) + 2000 * 1000) * 1e-9)
-    assert rate(1024, cpu / 2, cpu) == pytest.approx(1024 / cpu)
-    assert rate(1024, 100.0, cpu) == pytest.approx(10.24)
+    assert model.rate(1024, cpu / 2, cpu) == pytest.approx(1024 / cpu)
+    assert model.rate(1024, 100.0, cpu) == pytest.approx(10.24)
 
 
 def test_a_batch_of_psm() -> None:

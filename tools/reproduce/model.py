@@ -2,11 +2,12 @@
 
     (8) - (15)   bphs_...           T = C(G, g) tables, each looked up by binary search
     (17)         bphs_batch_s       T tables over the queries of a batch
+    (18)         rate               queries a second, where the file is read meanwhile
     (19) - (22)  psm_...            one table, k flips under headers of t bits
     (23)         psm_batch_s        a batch, the file in chunks
 
 They follow the paper to the letter: one row compared at a time, every probe waiting for memory,
-fingerprints alone stored. (16) and (18) are in `simindex.planning.reading`.
+fingerprints alone stored. (16) is in `simindex.planning.reading`.
 
 The papers' letters: b bits of a fingerprint, d = log2 n, h, k flips, t header bits, G blocks of
 which g lead, T tables.
@@ -119,3 +120,8 @@ def psm_batch_s(machine: Machine, k: int, m: int, n: int, latency_ns: float) -> 
     """
     made = m * machine.delta_v_ns * (log2(k) if k > 1 else 0.0)
     return (made + n * latency_ns + m * machine.delta_s_ns * log2(m)) * 1e-9
+
+
+def rate(m: int, disk_seconds: float, cpu_seconds: float) -> float:
+    """Queries a second, reading and computing at the same time: m / max(...). [PSM] (18)."""
+    return m / max(disk_seconds, cpu_seconds)

@@ -29,7 +29,7 @@ from simindex.cli.dedup.certificates import (
     schema_of_certificates,
     write_certificates,
 )
-from simindex.cli.dedup.keeping import (
+from simindex.cli.dedup.cluster_ranks import (
     REPRESENTATIVE,
     best_first,
     by_rank,

@@ -1,1 +1,1 @@
-"""What `simindex dedup` keeps, marks and ranks."""
+"""Which near-duplicates `simindex dedup` and `clusters --keep` keep, and what is written then."""

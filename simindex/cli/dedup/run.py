@@ -30,7 +30,7 @@ import simindex
 from simindex.bits.distinct import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import Buffer, Chunk, SkippedReport, all_but_one, batch_of, portions
-from simindex.cli.dedup.beside import Beside
+from simindex.cli.dedup.background import Background
 from simindex.cli.dedup.known import named_apart
 from simindex.cli.dedup.listing import Audit, settle
 from simindex.cli.dedup.marks import (
@@ -95,7 +95,7 @@ class Run:
     """Documents that the index had before, not counted as dropped."""
     apart: bool = False
     """Whether all rows of the index were kept by this run, none near another."""
-    beside: Beside = field(default_factory=Beside)
+    beside: Background = field(default_factory=Background)
     """Writes a buffer."""
     unsettled: Decided | None = None
     """The buffer that it writes, which is not committed."""

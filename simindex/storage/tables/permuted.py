@@ -29,7 +29,7 @@ from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
-from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.sortedrows import SortedRows, header_bits, sorted_by_all_words
 from simindex.storage.tables.structure import (
     FINGERPRINTS,
     Structure,
@@ -88,15 +88,7 @@ def permuted_rows(fingerprints: U64, design: BlockDesign, table: int) -> U64:
     if rows.shape[1] == 1:
         rows[:, 0].sort()
         return rows
-    order = _native.sort_rows(np.ascontiguousarray(rows[:, 0]))
-    rows = _native.take_rows(rows, order)
-    tied = np.zeros(len(rows) + 1, np.bool_)
-    tied[1:-1] = rows[1:, 0] == rows[:-1, 0]
-    among = np.flatnonzero(tied[:-1] | tied[1:])
-    if len(among):
-        some = rows[among]
-        rows[among] = some[np.lexsort(tuple(some.T[::-1]))]
-    return rows
+    return sorted_by_all_words(rows)[0]
 
 
 def write(

@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import U32, U64
+from simindex.arrays import I64, U32, U64
 from simindex.errors import CorruptFile
 from simindex.storage.files.verification import map_of, verified
 
@@ -28,6 +28,23 @@ def header_bits(rows: int) -> int:
     """
     narrower = 3 if rows >= 1 << 22 else 4
     return min(30, max(0, round(log2(max(1, rows))) - narrower))
+
+
+def sorted_by_all_words(rows: U64) -> tuple[U64, I64]:
+    """Rows of several words in the order of all of them, and the number that each had before.
+
+    They are sorted by the first word, and only those that share it by the others.
+    """
+    order = _native.sort_rows(np.ascontiguousarray(rows[:, 0]))
+    rows = _native.take_rows(rows, order)
+    tied = np.zeros(len(rows) + 1, np.bool_)
+    tied[1:-1] = rows[1:, 0] == rows[:-1, 0]
+    among = np.flatnonzero(tied[:-1] | tied[1:])
+    if len(among):
+        some, numbers = rows[among], order[among]
+        within = np.lexsort(tuple(some.T[::-1]))
+        rows[among], order[among] = some[within], numbers[within]
+    return rows, order
 
 
 class SortedRows:

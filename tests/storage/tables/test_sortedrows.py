@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sortedrows import header_bits, sorted_by_all_words
 from simindex.storage.tables.table import Table
 
 
@@ -35,3 +35,14 @@ def test_directory_is_loaded_once_and_computed_where_there_is_none() -> None:
         thread.join()
     assert calls == [1]
     assert table.directory.tolist() == [0, 16, 32, 48, 64]
+
+
+def test_rows_that_share_the_first_word_are_sorted_by_the_others(
+    rng: np.random.Generator,
+) -> None:
+    rows = rng.integers(0, 3, (200, 4), dtype=np.uint64)
+    ordered, numbers = sorted_by_all_words(rows)
+    assert ordered.tolist() == sorted(rows.tolist())
+    assert (rows[numbers] == ordered).all() and len(set(numbers.tolist())) == len(rows)
+    nothing, none = sorted_by_all_words(rows[:0])
+    assert len(nothing) == len(none) == 0

@@ -28,7 +28,7 @@ from simindex.cli.dedup.certificates import (
     schema_of_certificates,
     write_certificates,
 )
-from simindex.cli.dedup.keeping import REPRESENTATIVE, representatives
+from simindex.cli.dedup.cluster_ranks import REPRESENTATIVE, representatives
 from simindex.cli.losers import keys_of, print_losers, schema_of_losers, schema_of_proof
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options

@@ -1,4 +1,4 @@
-"""Work on some items at once, whose results come in the order of the items.
+"""Workers: threads that work on some items at once, whose results come in the order of the items.
 
     items       a b c d e ...
     thread 1    a    c      e        each on its share of the processors
@@ -34,7 +34,7 @@ HELD = 3
 """Items worked on, and those that are done or wait for a thread."""
 
 
-def side_by_side(
+def at_once(
     items: Iterable[T], work: Callable[[T, int], R], ready: Callable[[], bool]
 ) -> Generator[tuple[T, R], None, None]:
     """Each item with what `work` makes of it on so many threads.

@@ -9,17 +9,17 @@ from typing import TypeVar
 
 import pytest
 
-from simindex.cli import side_by_side as module
-from simindex.cli.side_by_side import HELD
+from simindex.cli import workers
+from simindex.cli.workers import HELD
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def side_by_side(
+def at_once(
     items: Iterable[T], work: Callable[[T, int], R], ready: bool = True
 ) -> Generator[tuple[T, R], None, None]:
-    return module.side_by_side(items, work, lambda: ready)
+    return workers.at_once(items, work, lambda: ready)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_results_come_in_the_order_of_the_items() -> None:
             second.set()
         return item * item, threads
 
-    assert list(side_by_side(range(9), work)) == [(item, (item * item, 1)) for item in range(9)]
+    assert list(at_once(range(9), work)) == [(item, (item * item, 1)) for item in range(9)]
 
 
 @pytest.mark.parametrize(("processors", "share"), [(1, 1), (3, 2), (8, 4)])
@@ -48,12 +48,12 @@ def test_an_item_gets_its_share_of_the_processors(
     monkeypatch: pytest.MonkeyPatch, processors: int, share: int
 ) -> None:
     monkeypatch.setenv("SIMINDEX_THREADS", str(processors))
-    assert list(side_by_side("ab", lambda item, threads: threads)) == [("a", share), ("b", share)]
+    assert list(at_once("ab", lambda item, threads: threads)) == [("a", share), ("b", share)]
 
 
 def test_one_processor_works_in_the_calling_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMINDEX_THREADS", "1")
-    found = side_by_side([1, 2], lambda item, threads: threading.current_thread())
+    found = at_once([1, 2], lambda item, threads: threading.current_thread())
     assert {thread for _, thread in found} == {threading.current_thread()}
 
 
@@ -68,7 +68,7 @@ def test_few_items_are_taken_before_the_first_is_given(ready: bool) -> None:
             taken.append(number)
             yield number
 
-    with closing(side_by_side(items(), lambda item, threads: item, ready)) as made:
+    with closing(at_once(items(), lambda item, threads: item, ready)) as made:
         assert next(made) == (0, 0)
         assert taken == list(range(HELD if ready else 1))
 
@@ -80,7 +80,7 @@ def test_an_error_is_raised_after_the_results_before_it() -> None:
             raise ValueError("third")
         return item
 
-    made = side_by_side(range(9), work)
+    made = at_once(range(9), work)
     assert [next(made), next(made)] == [(0, 0), (1, 1)]
     with pytest.raises(ValueError, match="third"):
         next(made)
@@ -93,7 +93,7 @@ def test_what_the_items_raise_is_raised_after_the_results_before_it() -> None:
         yield 2
         raise OSError("no more")
 
-    made = side_by_side(items(), lambda item, threads: item)
+    made = at_once(items(), lambda item, threads: item)
     assert [next(made), next(made)] == [(1, 1), (2, 2)]
     with pytest.raises(OSError, match="no more"):
         next(made)
@@ -101,10 +101,10 @@ def test_what_the_items_raise_is_raised_after_the_results_before_it() -> None:
 
 def test_no_threads_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMINDEX_THREADS", "2")
-    made = side_by_side(range(9), lambda item, threads: item)
+    made = at_once(range(9), lambda item, threads: item)
     next(made)
     made.close()
     for thread in threading.enumerate():
-        if thread.name.startswith(module.NAME):
+        if thread.name.startswith(workers.NAME):
             thread.join(30)
             assert not thread.is_alive()

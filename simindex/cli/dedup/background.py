@@ -1,4 +1,4 @@
-"""One piece of work at a time, done by a thread beside the caller.
+"""Work in the background: one piece at a time, done by a thread while the caller goes on.
 
     caller     begin(write 1)  search 2 ........ wait  begin(write 2)  search 3 ...
     thread         write 1 ..........                       write 2 .........
@@ -20,7 +20,7 @@ LEAVE_S = 1.0
 """Who leaves because of a signal waits so long for the work to end."""
 
 
-class Beside:
+class Background:
     """By queues, as chunks are read ahead: a signal may be raised while the caller waits."""
 
     def __init__(self) -> None:

@@ -6,13 +6,13 @@ from threading import Event, current_thread
 
 import pytest
 
-from simindex.cli.dedup import beside
-from simindex.cli.dedup.beside import Beside
+from simindex.cli.dedup import background
+from simindex.cli.dedup.background import Background
 
 
 def test_work_is_done_by_another_thread_and_waited_for() -> None:
     done: list[str] = []
-    worker = Beside()
+    worker = Background()
     worker.wait()
     for number in range(3):
         worker.begin(lambda number=number: done.append(f"{number} {current_thread().name}"))
@@ -24,7 +24,7 @@ def test_work_is_done_by_another_thread_and_waited_for() -> None:
 
 
 def test_what_the_work_raises_is_raised_once_and_the_thread_goes_on() -> None:
-    worker, done = Beside(), list[int]()
+    worker, done = Background(), list[int]()
 
     def failing() -> None:
         raise OSError(28, "No space left on device")
@@ -40,8 +40,8 @@ def test_what_the_work_raises_is_raised_once_and_the_thread_goes_on() -> None:
 
 
 def test_who_leaves_does_not_wait_for_work_that_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "LEAVE_S", 0.01)
-    worker, held = Beside(), Event()
+    monkeypatch.setattr(background, "LEAVE_S", 0.01)
+    worker, held = Background(), Event()
     worker.begin(lambda: (held.wait(30), None)[1])
     assert not worker.leave()
     assert worker.busy
@@ -58,7 +58,7 @@ def test_the_thread_lets_go_of_what_it_has_done() -> None:
         def work(self) -> None:
             pass
 
-    worker, held = Beside(), Held()
+    worker, held = Background(), Held()
     worker.begin(held.work)
     worker.wait()
     gone = weakref.ref(held)
