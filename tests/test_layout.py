@@ -47,7 +47,7 @@ TESTED_BY = {
     "cli/commands/ray/changing.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/group.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/looking_up.py": "distributed/ray/test_commands.py",
-    "cli/commands/ray/pairing.py": "distributed/ray/test_commands.py",
+    "cli/commands/ray/near_duplicates.py": "distributed/ray/test_commands.py",
     "cli/losers.py": "distributed/ray/test_commands.py",
     "records/verification.py": "pairs/test_verifying.py",
     "cli/dedup/outputs.py": "cli/commands/test_dedup.py",

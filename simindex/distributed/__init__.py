@@ -8,7 +8,7 @@
     verifying.py                     shards compared with the map, and with each other
     nearness.py                      what near is: a radius, or a similarity
     asking.py     merging.py         one shard's answer, and the answer of all
-    pairing.py    forests.py         pairs, clusters
+    shard_pairs.py    forests.py     pairs, clusters
     labels.py                        which cluster each row is in
     deduplication.py                 which rows lose
     shards.py                        all of it together, on any executor
@@ -35,9 +35,9 @@ from simindex.distributed.forests import (
 from simindex.distributed.growing import extend_shard, split_shard
 from simindex.distributed.labels import merge_labels
 from simindex.distributed.merging import merge_matches, merge_pairs, merge_top
-from simindex.distributed.pairing import pair_parts, pair_shards, pair_tasks
 from simindex.distributed.plan import ShardPlan, plan_shards
 from simindex.distributed.shard import OpenShard, Shard, open_shard
+from simindex.distributed.shard_pairs import pair_parts, pair_shards, pair_tasks
 from simindex.distributed.shardmap import ShardMap, of_shards, read_map, sweep, write_map
 from simindex.distributed.shards import Shards
 

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from simindex._kernels import _native
 from simindex.arrays import U8, U16, U32, U64
 from simindex.distributed.nearness import Near
-from simindex.distributed.pairing import among, pair_parts
 from simindex.distributed.shard import Held, named_rows, opened
+from simindex.distributed.shard_pairs import among, pair_parts
 from simindex.query.sketches import distances
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, Pairs

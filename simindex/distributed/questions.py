@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from simindex.checks import require_whole
-from simindex.distributed import deduplication, forests, pairing, verifying
+from simindex.distributed import deduplication, forests, shard_pairs, verifying
 from simindex.distributed.asking import (
     asked_of,
     query_shard,
@@ -71,9 +71,9 @@ def pairs(
 ) -> Iterator[Pairs]:
     """See `Shards.pairs`; `limits` are the memory and the threads of each task."""
     near, radius = settled(now, near)
-    tasks = pairing.pair_tasks(now.shards, radius)
+    tasks = shard_pairs.pair_tasks(now.shards, radius)
     task = partial(
-        pairing.pair_shards, **near.options, collapse_equal=collapse_equal, **limits
+        shard_pairs.pair_shards, **near.options, collapse_equal=collapse_equal, **limits
     )
     yield from run(task, [one for one, _ in tasks], [other for _, other in tasks])
 
@@ -93,7 +93,7 @@ def clusters(
     if mode == "star":
         grown = forests.forest_of_stars(pairs(run, now, near, limits, collapse_equal=True))
     else:
-        tasks = pairing.pair_tasks(now.shards, radius)
+        tasks = shard_pairs.pair_tasks(now.shards, radius)
         task = partial(forests.forest_of_shards, **near.options, **limits)
         grown = reduce(
             forests.merge_forests,

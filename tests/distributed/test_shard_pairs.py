@@ -10,8 +10,15 @@ import pytest
 from sharded import answer, families
 
 import simindex
-from simindex.distributed import Shards, merge_pairs, open_shard, pair_parts, pair_shards, pairing
-from simindex.distributed.pairing import pair_tasks
+from simindex.distributed import (
+    Shards,
+    merge_pairs,
+    open_shard,
+    pair_parts,
+    pair_shards,
+    shard_pairs,
+)
+from simindex.distributed.shard_pairs import pair_tasks
 from simindex.records.pairs import CollapsedPairs
 
 ROWS = families(1, 120)
@@ -31,7 +38,7 @@ def test_both_orders_and_all_parts_give_the_same_pairs(
     columns = np.stack([expected.a, expected.b - np.uint64(60), expected.distance], axis=1)
     assert sorted(columns.tolist()) == sorted(near.tolist())
     assert answer(pair_shards(other, one, 3)) == answer(expected)
-    monkeypatch.setattr(pairing, "ASKED_ROWS", 7)
+    monkeypatch.setattr(shard_pairs, "ASKED_ROWS", 7)
     assert len(list(pair_parts(one, other, 3))) > 2
     assert answer(pair_shards(one, other, 3)) == answer(expected)
     with open_shard(one) as first, open_shard(other) as second:
