@@ -21,8 +21,11 @@ FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
 
-check: lint
-	$(BIN)/pytest -n auto --dist worksteal $(FAST)
+# Types are checked beside the tests.
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	@$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist worksteal $(FAST); tests=$$?; \
+	wait $$types && exit $$tests
 
 test: $(VENV)/.test
 	$(BIN)/pytest -n auto --dist worksteal

@@ -49,6 +49,7 @@ def split_largest(shards: Shards) -> None:
     shards.split(max(shards.shard_map.shards, key=lambda shard: shard.rows).number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", READING)
 def test_a_call_begins_again_with_the_newest_map(tmp_path: Path, call: str) -> None:
     """Whichever of its tasks the shards are replaced before, again and again; ids stay the same."""

@@ -85,6 +85,7 @@ def block_of(made: Any) -> bytes:
 @example(b'\xef\xbb\xbf{"id": "b", "text": "a"}\n')
 @example(b'{"id": "b", "text": "a",}\n')
 @example(b'{"id": -0, "text": "a"}\n')
+@pytest.mark.slow
 def test_plain_lines_are_what_json_says(block: bytes) -> None:
     """A plain line is read as `json.loads` reads it, and a line that it refuses is never plain."""
     lines = read(block)
