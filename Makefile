@@ -21,11 +21,8 @@ FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore 
 demo: $(VENV)/.installed
 	$(BIN)/simindex demo
 
-# Types are checked beside the tests.
-check: $(VENV)/.test
-	$(BIN)/ruff check .
-	@$(BIN)/mypy & types=$$!; $(BIN)/pytest -n auto --dist worksteal $(FAST); tests=$$?; \
-	wait $$types && exit $$tests
+check: lint
+	$(BIN)/pytest -n auto --dist worksteal $(FAST)
 
 test: $(VENV)/.test
 	$(BIN)/pytest -n auto --dist worksteal
