@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from simindex.cli.choices import NamedPath, Option, distance_option, output_options, threads_option
+from simindex.cli.choices import (
+    NamedPath,
+    Option,
+    collected,
+    distance_option,
+    output_options,
+    threads_option,
+)
 from simindex.cli.commands.clusters import (
     mode_options,
     print_clusters,
@@ -88,8 +95,10 @@ def _opened(
             yield _Opened(shards, {**near, "h": h}, within(h, similarity), write, certify)
 
 
-def _near(h: int | None, similarity: float | None, measure: str, recall: float) -> dict[str, Any]:
-    return {"h": h, "similarity": similarity, "measure": measure, "recall": recall}
+_near_options: Option = collected(
+    "given", dict, distance_option, similarity_option, measure_option, share_option
+)
+"""What near is; the command gets the arguments of `Shards.pairs` that say so as `given`."""
 
 
 def _certificates_option(begin: str) -> Option:
@@ -103,10 +112,7 @@ def _certificates_option(begin: str) -> Option:
 
 @ray.command()
 @connection_options
-@distance_option
-@similarity_option
-@measure_option
-@share_option
+@_near_options
 @click.option(
     "--collapse-equal", is_flag=True,
     help="Of documents of a shard with equal fingerprints, pair only one with other documents, and "
@@ -117,9 +123,8 @@ def _certificates_option(begin: str) -> Option:
 @result_options
 @output_options
 def pairs(
-    root: str, connection: dict[str, Any], h: int | None, similarity: float | None,
-    measure: str, recall: float, collapse_equal: bool, memory_limit: int | None,
-    threads: int | None, results: Results, as_json: bool, quiet: bool,
+    root: str, connection: dict[str, Any], given: dict[str, Any], collapse_equal: bool,
+    memory_limit: int | None, threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print all pairs of near-duplicates within the shards.
 
@@ -128,7 +133,6 @@ def pairs(
     started = time.perf_counter()
     found = 0
     silent = quiet or results.on_terminal
-    given = _near(h, similarity, measure, recall)
     with _opened(root, connection, given, results, schema_of_pairs, silent=silent) as (
         shards, near, told, write, _
     ):
@@ -146,10 +150,7 @@ def pairs(
 
 @ray.command()
 @connection_options
-@distance_option
-@similarity_option
-@measure_option
-@share_option
+@_near_options
 @mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
@@ -170,9 +171,8 @@ def pairs(
 @result_options
 @output_options
 def clusters(
-    root: str, connection: dict[str, Any], h: int | None, similarity: float | None,
-    measure: str, recall: float, mode: str, singletons: bool, keep: str | None,
-    listed: str | None, certified: str | None, memory_limit: int | None,
+    root: str, connection: dict[str, Any], given: dict[str, Any], mode: str, singletons: bool,
+    keep: str | None, listed: str | None, certified: str | None, memory_limit: int | None,
     threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within the shards.
@@ -187,7 +187,6 @@ def clusters(
         raise click.UsageError(f"--certificates needs --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
     started = time.perf_counter()
-    given = _near(h, similarity, measure, recall)
 
     def schema(keys: Any, similarity: float | None) -> Schema:
         return schema_of_verdicts(keys) if keep else schema_of_clusters(keys, similarity)
@@ -213,19 +212,15 @@ def clusters(
 
 @ray.command()
 @connection_options
-@distance_option
-@similarity_option
-@measure_option
-@share_option
+@_near_options
 @_certificates_option("Write")
 @task_limit_option
 @threads_option
 @result_options
 @output_options
 def dedup(
-    root: str, connection: dict[str, Any], h: int | None, similarity: float | None,
-    measure: str, recall: float, certified: str | None, memory_limit: int | None,
-    threads: int | None, results: Results, as_json: bool, quiet: bool,
+    root: str, connection: dict[str, Any], given: dict[str, Any], certified: str | None,
+    memory_limit: int | None, threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print which documents to drop to leave no near-duplicates.
 
@@ -235,7 +230,6 @@ def dedup(
     from simindex.distributed import losers
 
     started = time.perf_counter()
-    given = _near(h, similarity, measure, recall)
     with _opened(
         root, connection, given, results, schema_of_losers, silent=quiet, certified=certified,
         proof=schema_of_proof,
@@ -245,7 +239,7 @@ def dedup(
         ))
         lost = losers(parts)
         bits = max((part.similarity_bits for part in parts), default=0)
-        print_losers(lost, keys_of(parts), write, bits, measure, certify)
+        print_losers(lost, keys_of(parts), write, bits, given["measure"], certify)
         rows = len(shards)
     if not quiet:
         say(
