@@ -13,8 +13,10 @@ BIN = $(VENV)/bin
 # Rebuild when anything that is compiled or packaged has changed.
 SOURCES := pyproject.toml CMakeLists.txt $(shell find simindex -name '*.py' -o -name '*.pyi' -o -name '*.cpp' -o -name '*.hpp' -o -name '*.inc')
 
-# What `make check` leaves to `make test`: trials, old bugs, the tools, and tests that are marked.
-FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore tests/tools
+# What `make check` leaves to the others: trials, old bugs, the tools, what needs Ray or Spark, and
+# tests that are marked.
+FAST := -m "not slow" --ignore tests/faults --ignore tests/regressions --ignore tests/tools \
+  --ignore tests/distributed/ray --ignore tests/distributed/test_spark.py
 
 .PHONY: demo check test test-distributed test-browser lint torture soak fuzz sanitize clean
 
