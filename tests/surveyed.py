@@ -6,7 +6,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
-from gated import HOSTILE
+from gate_findings import HOSTILE
 
 from simindex.reporting.surveyed import (
     Chance,

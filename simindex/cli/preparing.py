@@ -17,9 +17,9 @@ from simindex.cli.account import met, named_by
 from simindex.cli.app import Interrupted
 from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
+from simindex.cli.input_options import Reading
 from simindex.cli.learning import FIRST_DOCUMENTS, Lesson
 from simindex.cli.numbers import Count, Share
-from simindex.cli.reading import Reading
 from simindex.cli.recipes import LEAST_DOCUMENTS, asked_recipe, default_recipe
 from simindex.cli.wording import with_remark
 from simindex.errors import InvalidInput, InvalidOption

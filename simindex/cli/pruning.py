@@ -21,7 +21,7 @@ from simindex.inputs.reading import start_of_names
 
 if TYPE_CHECKING:
     from simindex.arrays import I64
-    from simindex.cli.reading import Reading
+    from simindex.cli.input_options import Reading
 
 CHUNK_KEYS = 1 << 16
 

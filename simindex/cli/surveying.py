@@ -43,7 +43,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import I64
-    from simindex.cli.reading import Reading
+    from simindex.cli.input_options import Reading
     from simindex.inputs.document import Intake
     from simindex.planning.similarity import Similar
     from simindex.records.clusters import Clusters
@@ -91,7 +91,7 @@ class Surveying:
 
     def survey(self, *, nearness: bool) -> Survey:
         """All but texts; `nearness` is whether pairs and clusters are looked for."""
-        from simindex.index.gating import USUAL_SIMILARITY
+        from simindex.index.gate_nearness import USUAL_SIMILARITY
 
         held = self.stats = self.index.stats(skew=True)
         own = self.index.options
@@ -253,7 +253,7 @@ class Surveying:
 
     def _chances(self) -> list[Chance]:
         from simindex.bits.similarity import share_within
-        from simindex.index.gating import USUAL_SHARE, USUAL_SIMILARITY
+        from simindex.index.gate_nearness import USUAL_SHARE, USUAL_SIMILARITY
         from simindex.planning.similarity import similar
 
         own = self.index.options

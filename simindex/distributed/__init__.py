@@ -3,7 +3,7 @@
     regions.py    plan.py            which rows are in which shard
     digest.py     shard.py           what is known of a shard
     contents.py                      whether it is so, by reading all of it
-    building.py   shardmap.py        published shards, and the map that names them
+    publication.py  shardmap.py      published shards, and the map that names them
     growing.py                       a shard with more rows, or two with the rows of one
     verifying.py                     shards compared with the map, and with each other
     nearness.py                      what near is: a radius, or a similarity
@@ -19,7 +19,6 @@
 from __future__ import annotations
 
 from simindex.distributed.asking import query_shard, top_shard
-from simindex.distributed.building import build_shard
 from simindex.distributed.contents import verify_shard
 from simindex.distributed.deduplication import Losers, losers
 from simindex.distributed.forests import (
@@ -36,6 +35,7 @@ from simindex.distributed.growing import extend_shard, split_shard
 from simindex.distributed.labels import merge_labels
 from simindex.distributed.merging import merge_matches, merge_pairs, merge_top
 from simindex.distributed.plan import ShardPlan, plan_shards
+from simindex.distributed.publication import build_shard
 from simindex.distributed.shard import OpenShard, Shard, open_shard
 from simindex.distributed.shard_pairs import pair_parts, pair_shards, pair_tasks
 from simindex.distributed.shardmap import ShardMap, of_shards, read_map, sweep, write_map

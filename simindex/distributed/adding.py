@@ -17,11 +17,11 @@ import numpy as np
 from simindex.arrays import I64, U64, Bools
 from simindex.distributed import questions, regions, verifying
 from simindex.distributed.asking import asked_of
-from simindex.distributed.building import require_fitting
 from simindex.distributed.creation import Run
 from simindex.distributed.growing import extend_shard
 from simindex.distributed.nearness import Near
 from simindex.distributed.plan import ShardPlan
+from simindex.distributed.publication import require_fitting
 from simindex.distributed.shard import ids_of, opened
 from simindex.distributed.shardmap import ShardMap, write_map
 from simindex.errors import InvalidBatch

@@ -17,8 +17,8 @@ from typing import Any
 
 from simindex.checks import is_whole
 from simindex.distributed import shardmap, verifying
-from simindex.distributed.building import require_parent
 from simindex.distributed.plan import ShardPlan
+from simindex.distributed.publication import require_parent
 from simindex.distributed.shard import Shard, opened, said_name
 from simindex.distributed.shardmap import of_shards, write_map
 from simindex.errors import IndexExists, InvalidOption

@@ -34,7 +34,7 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import regions
-from simindex.distributed.building import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
+from simindex.distributed.publication import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
 from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,

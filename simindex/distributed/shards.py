@@ -29,7 +29,6 @@ import numpy as np
 from simindex.arrays import U64
 from simindex.checks import require_whole
 from simindex.distributed import adding, deduplication, questions, shardmap, verifying
-from simindex.distributed.building import build_of, build_shard
 from simindex.distributed.creation import (
     Run,
     listed,
@@ -41,6 +40,7 @@ from simindex.distributed.creation import (
 from simindex.distributed.growing import split_shard
 from simindex.distributed.nearness import Near
 from simindex.distributed.plan import By, plan_shards
+from simindex.distributed.publication import build_of, build_shard
 from simindex.distributed.shard import opened
 from simindex.distributed.shardmap import ShardMap, read_map, write_map
 from simindex.errors import CorruptFile, IndexLocked, IndexNotFound, InvalidOption

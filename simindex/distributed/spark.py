@@ -35,11 +35,11 @@ from simindex.distributed.bigints import (
     type_of_keys,
     words_of,
 )
-from simindex.distributed.building import build_shard
 from simindex.distributed.creation import Run, require_new, write_first_map
 from simindex.distributed.java import require_java
 from simindex.distributed.nearness import Near
 from simindex.distributed.plan import ShardPlan
+from simindex.distributed.publication import build_shard
 from simindex.distributed.shard import opened
 from simindex.distributed.shards import Shards
 from simindex.errors import InvalidBatch, MissingExtra, SimindexError

@@ -26,7 +26,7 @@ from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.documents import contained, document, names_of
-from simindex.index.gating import USUAL_LIMIT, gate_nearness
+from simindex.index.gate_nearness import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
 from simindex.index.late import Late
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag

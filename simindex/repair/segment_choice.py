@@ -12,9 +12,9 @@ from pathlib import Path
 from simindex.errors import CorruptFile
 from simindex.repair import lineage, overlap, structures
 from simindex.repair.catalog_records import CatalogRecords
+from simindex.repair.damaged_files import header_again, whole_envelope
 from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
-from simindex.repair.opening import header_again, whole_envelope
 from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.record import NAME

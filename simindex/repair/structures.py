@@ -14,7 +14,7 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, raised_by_a_handler, what_happened
 from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import Finding
-from simindex.repair.opening import whole_envelope
+from simindex.repair.damaged_files import whole_envelope
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.segmentfiles import checked_designs, slice_design
 from simindex.storage.tables import permuted, slicelist

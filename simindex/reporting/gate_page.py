@@ -10,7 +10,7 @@ import heapq
 from typing import TextIO
 
 from simindex.reporting.escaping import html_name, html_text
-from simindex.reporting.gated import (
+from simindex.reporting.gate_findings import (
     EXCERPT_CHARACTERS,
     Flagged,
     Opening,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from browser import CONTRAST, browser, opened
-from gated import HOSTILE, flagged, written
+from gate_findings import HOSTILE, flagged, written
 from surveyed import SURVEY
 
 from simindex.reporting.gate_page import GatePage

@@ -25,11 +25,11 @@ from simindex.cli.choices import (
     times_option,
 )
 from simindex.cli.console import emit
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count
 from simindex.cli.opening import open_index
 from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with, told_in_full
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import first_given, recipe_of_documents, recipe_options, stored_recipe
 from simindex.cli.stored_documents import CHOICES, Choice
 from simindex.cli.turn import Turn, wait_option
@@ -113,7 +113,7 @@ def build(
     or - for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy or .hex files,
     or the output of `simindex export` or `simindex fingerprint`.
     """
-    from simindex.cli.building import NothingRead, Run, left_at
+    from simindex.cli.build_run import NothingRead, Run, left_at
     from simindex.cli.contents import Rows, Texts, require_no_recipe
     from simindex.cli.new_index import replacing
     from simindex.cli.pruning import Pruning

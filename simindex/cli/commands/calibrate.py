@@ -17,10 +17,10 @@ from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program, uninterrupted
 from simindex.cli.choices import index_argument, output_options, threads_option, verbose_option
 from simindex.cli.console import count, duration, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument
 from simindex.cli.numbers import Count, Share
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import advised, percent, threshold_of
 from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption

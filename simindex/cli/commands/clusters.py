@@ -46,9 +46,9 @@ from simindex.cli.dedup.verifying import (
     said_of,
     verify_option,
 )
+from simindex.cli.input_options import Reading, input_options, inputs_argument
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (

@@ -39,10 +39,10 @@ from simindex.cli.dedup.verifying import (
     summary_of,
     verify_option,
 )
+from simindex.cli.input_options import Reading, input_options, inputs_argument
 from simindex.cli.numbers import Count, Share
 from simindex.cli.preparing import Learning, idf_options
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recipes import recipe_options
 from simindex.cli.recommendation import asked_threshold, calibrated_option, no_advice
 from simindex.cli.short_texts import ShortTexts

@@ -29,10 +29,10 @@ from simindex.cli.choices import NamedPath, distance, json_option
 from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
 from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
+from simindex.cli.input_options import Reading
 from simindex.cli.opening import open_index
 from simindex.cli.preparing import Learning, prepare
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs.reading import ReadOptions

@@ -30,9 +30,9 @@ from simindex.cli.chunks import (
     texts_of,
 )
 from simindex.cli.console import cell, count, duration, megabytes, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidOption

@@ -35,11 +35,11 @@ from simindex.cli.choices import (
     together,
 )
 from simindex.cli.console import count, duration, say, spot_checked
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count, Share
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (

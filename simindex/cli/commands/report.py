@@ -21,10 +21,10 @@ from simindex.cli.choices import (
     threads_option,
 )
 from simindex.cli.console import count, duration, emit, say
+from simindex.cli.input_options import Reading, input_options
 from simindex.cli.numbers import Count
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options
 from simindex.cli.results import out_typed
 from simindex.cli.similarity import (
     measure_option,

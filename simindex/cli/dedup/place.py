@@ -34,8 +34,8 @@ from simindex.index.origin import keep_origin
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
+    from simindex.cli.input_options import Reading
     from simindex.cli.progress import Progress
-    from simindex.cli.reading import Reading
     from simindex.inputs.document import Document
 
 TEMPORARY_BATCH_ROWS = 1 << 16

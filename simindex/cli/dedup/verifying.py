@@ -27,7 +27,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.texts import KeptTexts
-    from simindex.cli.reading import Reading
+    from simindex.cli.input_options import Reading
     from simindex.pairs.deduplication import Nearness
     from simindex.pairs.verifying import Verifier
     from simindex.records.clusters import Clusters

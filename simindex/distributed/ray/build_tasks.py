@@ -23,9 +23,9 @@ import numpy as np
 import ray
 
 from simindex.arrays import F16, I64, U64
-from simindex.distributed.building import build_shard
 from simindex.distributed.creation import listed, require_new, write_first_map
 from simindex.distributed.plan import By, ShardPlan, plan_shards
+from simindex.distributed.publication import build_shard
 from simindex.distributed.ray.blocks import batch_of, is_dataset, require_a_processor
 from simindex.distributed.ray.cluster import (
     WAIT_S,

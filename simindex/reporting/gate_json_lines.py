@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from simindex.outputs.columns import as_json_line, key_text
-from simindex.reporting.gated import Flagged, Opening, Verdict
+from simindex.reporting.gate_findings import Flagged, Opening, Verdict
 
 
 class GateLines:

@@ -19,8 +19,8 @@ import simindex
 from simindex.distributed import (
     Shards,
     build_shard,
-    building,
     plan_shards,
+    publication,
     verify_shard,
 )
 from simindex.distributed.contents import describe
@@ -121,7 +121,7 @@ class Stopping:
 def test_a_killed_task_leaves_nothing_for_the_second_run(tmp_path: Path) -> None:
     code = (
         f"import sys; sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]}"
-        f"\nimport test_building as t\nt.build_shard(t.PLAN, 0, t.Stopping(), {str(tmp_path)!r})"
+        f"\nimport test_publication as t\nt.build_shard(t.PLAN, 0, t.Stopping(), {str(tmp_path)!r})"
     )
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
@@ -211,7 +211,7 @@ def test_a_shard_that_is_swept_while_it_is_looked_at_is_built_again(
             path.parent.rename(tmp_path / "aside")
         return describe(path, *how)
 
-    monkeypatch.setattr(building, "describe", swept)
+    monkeypatch.setattr(publication, "describe", swept)
     assert verify_shard(build_shard(PLAN, 0, part(0), tmp_path)) == []
     assert (tmp_path / "aside").is_dir()
 
@@ -221,7 +221,7 @@ def test_a_copy_that_reads_back_differently_is_not_published(
 ) -> None:
     (tmp_path / "work").mkdir()
     digests = iter(["one", "other"])
-    monkeypatch.setattr(building.digest, "files_digest", lambda *_: next(digests))
+    monkeypatch.setattr(publication.digest, "files_digest", lambda *_: next(digests))
     with pytest.raises(CorruptFile, match="reads back differently"):
         build_shard(PLAN, 0, part(0), tmp_path / "root", work=tmp_path / "work")
     assert names(tmp_path / "root") == []

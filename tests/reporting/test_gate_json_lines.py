@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from gated import HOSTILE, OPENING, flagged, verdict, written
+from gate_findings import HOSTILE, OPENING, flagged, verdict, written
 
 from simindex import GateLimits, Match
-from simindex.reporting.gate_lines import GateLines
-from simindex.reporting.gated import name_of, nearness_of
+from simindex.reporting.gate_findings import name_of, nearness_of
+from simindex.reporting.gate_json_lines import GateLines
 
 
 def test_a_document_has_its_place_and_all_matches() -> None:

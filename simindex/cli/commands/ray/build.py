@@ -28,10 +28,10 @@ from simindex.cli.commands.build import (
 )
 from simindex.cli.commands.ray.group import address_option, cpus_option, ray, root_argument
 from simindex.cli.console import count, duration, emit, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count
 from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import recipe_options, stored_recipe
 from simindex.inputs.reading import require_inputs
 
@@ -140,7 +140,7 @@ def _made(
 ) -> ShardMap | None:
     """The map of the shards; None if the inputs hold no row."""
     from simindex.cli.contents import Texts
-    from simindex.distributed.ray.building import build_made
+    from simindex.distributed.ray.build_tasks import build_made
 
     options: dict[str, Any] = {}
     make: Callable[[Any], tuple[simindex.Batch, Any]] = _as_read

@@ -19,13 +19,13 @@ import simindex
 from simindex.cli.chunks import SkippedReport, chunks, places_of_rows
 from simindex.cli.recipes import recipe_of_questions
 from simindex.outputs.columns import key_text
-from simindex.reporting.gated import EXCERPT_CHARACTERS, Flagged, Place, Verdict
+from simindex.reporting.gate_findings import EXCERPT_CHARACTERS, Flagged, Place, Verdict
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import I64, U8, U64
     from simindex.cli.batches import Answer, Questions
-    from simindex.cli.reading import Reading
+    from simindex.cli.input_options import Reading
     from simindex.inputs.document import BadRecord, Intake
     from simindex.records.gate import GateLimits
 

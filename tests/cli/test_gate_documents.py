@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from simindex import GateLimits, Matches, QueryStats
-from simindex.cli import gating
-from simindex.cli.gating import GateTally
+from simindex.cli import gate_documents
+from simindex.cli.gate_documents import GateTally
 from simindex.records.sketches import packed
-from simindex.reporting.gated import Place
+from simindex.reporting.gate_findings import Place
 
 PLACES = [Place(f"d{n}", "a.jsonl", n + 1) for n in range(5)]
 
@@ -37,7 +37,7 @@ def flagged(*answers: tuple[int, Matches], limit: int = 2) -> tuple[GateTally, d
 def test_a_document_may_have_matches_in_several_parts(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gating, "MATCHES_AT_ONCE", at_once)
+    monkeypatch.setattr(gate_documents, "MATCHES_AT_ONCE", at_once)
     tally, found = flagged(
         (0, matches((0, 9, 1), (0, 8, 2), (2, 7, 0))), (0, matches()),
         (0, matches((2, 6, 0), (2, 5, 0), (4, 4, 3), guarantee="expected")),
@@ -69,14 +69,16 @@ def test_equal_rows_are_one_question(words: int, sketched: bool) -> None:
     rng = np.random.default_rng(1)
     rows = rng.integers(0, 2, (200, words), dtype=np.uint64)
     sketch = rng.integers(0, 3, (200, 2), dtype=np.uint64) if sketched else None
-    first, question = gating.distinct(rows, None if sketch is None else packed(sketch, None))
+    first, question = gate_documents.distinct(
+        rows, None if sketch is None else packed(sketch, None)
+    )
     whole = [tuple(row) for row in np.concatenate(
         [rows] if sketch is None else [rows, sketch], axis=1
     ).tolist()]
     kinds = list(dict.fromkeys(whole))
     assert [whole[at] for at in first] == kinds and first.tolist() == sorted(first)
     assert question.tolist() == [kinds.index(row) for row in whole]
-    assert len(gating.distinct(rows[:0], None)[0]) == 0
+    assert len(gate_documents.distinct(rows[:0], None)[0]) == 0
 
 
 def test_no_answer_flags_nothing() -> None:

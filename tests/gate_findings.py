@@ -8,7 +8,7 @@ from typing import Any
 
 from simindex import GateLimits, Match
 from simindex.inputs.document import BadRecord
-from simindex.reporting.gated import Flagged, Opening, Place, Verdict
+from simindex.reporting.gate_findings import Flagged, Opening, Place, Verdict
 
 HOSTILE = "<script>alert(1)</script>\u202egnp.exe\x1b[31m\x00\ud800\"'&[a](http://b)"
 """A name that acts in a page, a terminal or a viewer that does not escape it."""

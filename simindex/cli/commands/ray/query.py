@@ -34,10 +34,10 @@ from simindex.cli.commands.query import (
 )
 from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
 from simindex.cli.console import duration, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import measure_option, require_one, similarity_option, within
 from simindex.cli.suggestions import suggested

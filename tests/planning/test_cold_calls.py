@@ -9,7 +9,7 @@ import pytest
 
 from simindex.bits.design import BlockDesign
 from simindex.methods.base import TablePlan
-from simindex.planning import reading
+from simindex.planning import cold_calls
 from simindex.planning.machine import Machine
 
 ROUND = replace(Machine(), disk_bytes_s=1e9)
@@ -27,32 +27,32 @@ SCAN = TablePlan("scan", 0, 0, True, 1e7, pass_from=None)
 
 def cold_s(*call: Any) -> float:
     """Seconds of a call on the machine of these tests."""
-    return reading.cold_call(*call).seconds(ROUND)
+    return cold_calls.cold_call(*call).seconds(ROUND)
 
 
 def test_a_sweep_reads_rows_and_ids_once() -> None:
     """(16) with ids: n (b + 64) / 8, whatever the number of queries."""
     for m in (1 << 17, 1_000_000, 10_000_000):
-        assert reading.cold_bytes(N, 1, SWEPT, m) == (ROWS + IDS, 0)
-    assert reading.cold_bytes(N, 4, SWEPT, 1 << 20) == (4 * ROWS + IDS, 0)
+        assert cold_calls.cold_bytes(N, 1, SWEPT, m) == (ROWS + IDS, 0)
+    assert cold_calls.cold_bytes(N, 4, SWEPT, 1 << 20) == (4 * ROWS + IDS, 0)
 
 
 def test_probes_on_their_own_read_around_what_they_touch() -> None:
-    assert reading.cold_bytes(N, 1, SWEPT, 10_000) == (0, ROWS + IDS)
-    assert reading.cold_bytes(N, 1, SWEPT, 2) == (0, 30 * (8 << 20) + (8 << 20))
+    assert cold_calls.cold_bytes(N, 1, SWEPT, 10_000) == (0, ROWS + IDS)
+    assert cold_calls.cold_bytes(N, 1, SWEPT, 2) == (0, 30 * (8 << 20) + (8 << 20))
 
 
 def test_every_permuted_table_is_read() -> None:
-    assert reading.cold_bytes(N, 1, PERMUTED, 1_000_000) == (0, 4 * ROWS + IDS)
+    assert cold_calls.cold_bytes(N, 1, PERMUTED, 1_000_000) == (0, 4 * ROWS + IDS)
 
 
 def test_tables_over_queries_read_the_rows_once_and_the_pages_of_matches() -> None:
-    assert reading.cold_bytes(N, 1, OVER_QUERIES, 10_000) == (ROWS, 5000 * 4096)
-    assert reading.cold_bytes(N, 1, OVER_QUERIES, 1_000_000) == (ROWS, IDS)
+    assert cold_calls.cold_bytes(N, 1, OVER_QUERIES, 10_000) == (ROWS, 5000 * 4096)
+    assert cold_calls.cold_bytes(N, 1, OVER_QUERIES, 1_000_000) == (ROWS, IDS)
 
 
 def test_a_scan_reads_all_rows_for_a_single_query() -> None:
-    assert reading.cold_bytes(N, 1, SCAN, 1) == (0, ROWS + (4 << 20))
+    assert cold_calls.cold_bytes(N, 1, SCAN, 1) == (0, ROWS + (4 << 20))
 
 
 def test_what_is_read_ahead_takes_no_time_of_its_own() -> None:

@@ -10,7 +10,7 @@ import pytest
 import simindex
 from simindex import IndexOptions, Recipe
 from simindex.errors import InvalidOption
-from simindex.index.gating import USUAL_LIMIT, gate_nearness
+from simindex.index.gate_nearness import USUAL_LIMIT, gate_nearness
 
 TEXTS = [
     f"the {word} minister said on monday that the new {word} line near {word} will open in "
