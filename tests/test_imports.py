@@ -20,7 +20,7 @@ import pytest
 import simindex
 from simindex.cli import COMMANDS, program
 from simindex.cli.commands.query import query
-from simindex.cli.preparing import LEAST_DOCUMENTS
+from simindex.cli.prepared_documents import LEAST_DOCUMENTS
 from simindex.planning import registry
 
 PACKAGE = Path(simindex.__file__).parent

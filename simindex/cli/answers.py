@@ -23,7 +23,7 @@ from simindex.outputs.columns import (
 )
 
 if TYPE_CHECKING:
-    from simindex.cli.nearest import Unmatched
+    from simindex.cli.near_misses import Unmatched
     from simindex.cli.questions import Asking
     from simindex.distributed.shards import Shards
 

@@ -16,7 +16,7 @@ import simindex
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import rows_bytes
 from simindex.cli.console import count, duration, emit, megabytes, say
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
 from simindex.cli.new_index import NewIndex
 from simindex.cli.slots import Slot, read_ahead
 from simindex.cli.stored_documents import Choice, Existing
@@ -27,9 +27,9 @@ from simindex.writing.ownership import exists
 
 if TYPE_CHECKING:
     from simindex.cli.contents import Contents
+    from simindex.cli.lock_wait import LockWait
     from simindex.cli.progress import Progress
-    from simindex.cli.pruning import Pruning
-    from simindex.cli.turn import Turn
+    from simindex.cli.pruned_documents import Pruning
 
 EXISTING = {
     "replaced": "replaced {0} that {1} had",
@@ -55,7 +55,7 @@ class Run:
     on_existing: Choice
     quiet: bool
     pruning: Pruning | None
-    turn: Turn
+    wait: LockWait
     progress: Progress = field(init=False)
     """Of what was added to the index."""
     place: Path = field(init=False)
@@ -127,7 +127,7 @@ class Run:
 
     def _open(self, options: dict[str, Any]) -> Any:
         if self.append:
-            return self.turn.open(self.place)
+            return self.wait.open(self.place)
         stored = simindex.IndexOptions(**options)
         self.made = NewIndex.at(self.place, stored, overwrite=self.overwrite)
         self.inode = self.place.stat()

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.choices import Option, collected, is_open_as, regular_file
 from simindex.cli.console import say
 from simindex.cli.numbers import Count
 from simindex.cli.progress import Extent
+from simindex.cli.shared_options import Option, collected, is_open_as, regular_file
 from simindex.errors import InvalidInput
 from simindex.inputs import formats
 from simindex.inputs.document import ID_FIELDS, Intake

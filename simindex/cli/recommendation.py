@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.choices import Option
+from simindex.cli.shared_options import Option
 from simindex.errors import InvalidOption
 from simindex.values import dataclass
 

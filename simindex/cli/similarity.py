@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from simindex.cli.choices import Option
 from simindex.cli.numbers import Share
+from simindex.cli.shared_options import Option
 from simindex.outputs.columns import Schema
 
 DECIMALS = 4

@@ -17,7 +17,15 @@ from simindex.reporting.gate_findings import (
     Verdict,
     name_of,
 )
-from simindex.reporting.page import CLOSING, facts, note, opening_of_page, section, table, tiles
+from simindex.reporting.html_page import (
+    CLOSING,
+    facts,
+    note,
+    opening_of_page,
+    section,
+    table,
+    tiles,
+)
 
 MOST_SHOWN = 1000
 

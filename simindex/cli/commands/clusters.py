@@ -13,14 +13,6 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import (
-    NamedPath,
-    distance_option,
-    index_argument,
-    memory_limit_option,
-    output_options,
-    threads_option,
-)
 from simindex.cli.commands.pairs import shown
 from simindex.cli.console import LINES_AT_ONCE, count, duration, say
 from simindex.cli.dedup.certificates import (
@@ -39,7 +31,7 @@ from simindex.cli.dedup.cluster_ranks import (
     require_ranks,
 )
 from simindex.cli.dedup.ranks import WRITTEN, Keep
-from simindex.cli.dedup.verifying import (
+from simindex.cli.dedup.verification import (
     LookedFor,
     require_doubt,
     require_verifiable,
@@ -51,6 +43,14 @@ from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
+    NamedPath,
+    distance_option,
+    index_argument,
+    memory_limit_option,
+    output_options,
+    threads_option,
+)
 from simindex.cli.similarity import (
     columns_of_similarity,
     measure_option,
@@ -228,7 +228,7 @@ def _looked_for(
     temp_dir: str | None, opened: ExitStack, *, quiet: bool,
 ) -> LookedFor:
     """What reads texts again; its file goes when `opened` ends."""
-    from simindex.cli.dedup.place import temporary_folder
+    from simindex.cli.dedup.matched_index import temporary_folder
     from simindex.cli.dedup.texts import KeptTexts
 
     if not index.options.keys:

@@ -20,7 +20,13 @@ import click
 import simindex
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
-from simindex.cli.choices import (
+from simindex.cli.console import cell, count, duration, say
+from simindex.cli.gate_documents import GateDocuments, GateTally
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
+from simindex.cli.progress import Progress
+from simindex.cli.shared_options import (
     NamedPath,
     distance_option,
     memory_option,
@@ -28,12 +34,6 @@ from simindex.cli.choices import (
     process_limit_option,
     threads_option,
 )
-from simindex.cli.console import cell, count, duration, say
-from simindex.cli.gate_documents import GateDocuments, GateTally
-from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.numbers import Count, Share
-from simindex.cli.opening import open_index
-from simindex.cli.progress import Progress
 from simindex.cli.similarity import require_one
 from simindex.cli.slots import read_ahead
 from simindex.cli.targets import require_apart

@@ -19,11 +19,11 @@ import click
 import simindex
 from simindex.cli.agreement import require_alike
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
-from simindex.cli.choices import NamedPath, output_options, structured, times_option
 from simindex.cli.console import count, duration, emit, say
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
+from simindex.cli.shared_options import NamedPath, output_options, structured, times_option
 from simindex.cli.stored_documents import CHOICES, Choice, kind_of_names
 from simindex.cli.wording import with_remark
 from simindex.errors import (

@@ -11,18 +11,18 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import (
+from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
+from simindex.cli.opening import open_index
+from simindex.cli.progress import Progress
+from simindex.cli.recommendation import asked_threshold, calibrated_option
+from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
     distance_option,
     index_argument,
     memory_limit_option,
     output_options,
     threads_option,
 )
-from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
-from simindex.cli.opening import open_index
-from simindex.cli.progress import Progress
-from simindex.cli.recommendation import asked_threshold, calibrated_option
-from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
     measure_option,

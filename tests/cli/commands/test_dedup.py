@@ -213,7 +213,7 @@ def test_files_are_deduplicated_by_the_idf_of_a_sample(run: Run, objects: Any) -
 def test_what_a_stream_holds_counts_whole_lines(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.cli.learning.MOST_HELD_BYTES", 10_000)
+    monkeypatch.setattr("simindex.cli.learned_idf.MOST_HELD_BYTES", 10_000)
     lines = [json.dumps({"text": f"w{n}", "other": "x" * 2000}) for n in range(9)]
     result = run("dedup", *IDF, input="\n".join(lines))
     assert result.stdout.splitlines() == lines

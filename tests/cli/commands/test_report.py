@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gate_findings import HOSTILE
-from surveyed import Page
+from index_report import Page
 
 import simindex
 

@@ -13,13 +13,6 @@ import click
 
 import simindex
 from simindex.cli.app import nothing_to_do
-from simindex.cli.choices import (
-    NamedPath,
-    distance,
-    key_secret_option,
-    output_options,
-    structures_option,
-)
 from simindex.cli.commands.build import (
     NO_RECIPE,
     batch_rows_option,
@@ -30,9 +23,16 @@ from simindex.cli.commands.ray.group import address_option, cpus_option, ray, ro
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count
-from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with
+from simindex.cli.prepared_documents import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import recipe_options, stored_recipe
+from simindex.cli.shared_options import (
+    NamedPath,
+    distance,
+    key_secret_option,
+    output_options,
+    structures_option,
+)
 from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ import click
 
 import simindex
 from simindex.cli.app import nothing_to_do
-from simindex.cli.choices import output_options
 from simindex.cli.commands.ray.group import connection_options, ray
 from simindex.cli.console import count, duration, emit, say
 from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count
-from simindex.cli.preparing import prepared_with
+from simindex.cli.prepared_documents import prepared_with
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import recipe_of_documents
+from simindex.cli.shared_options import output_options
 from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from simindex.cli.answers import (
     told_of,
     told_of_listing,
 )
-from simindex.cli.choices import distance_option, output_options, threads_option
 from simindex.cli.commands.query import (
     METHODS,
     USUAL_MAX_ERROR,
@@ -39,6 +38,7 @@ from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import distance_option, output_options, threads_option
 from simindex.cli.similarity import measure_option, require_one, similarity_option, within
 from simindex.cli.suggestions import suggested
 from simindex.inputs.reading import require_inputs
@@ -148,7 +148,7 @@ def _look_up(
     import numpy as np
 
     from simindex.cli.batches import gathered
-    from simindex.cli.nearest import FEW, Unmatched
+    from simindex.cli.near_misses import FEW, Unmatched
     from simindex.distributed import ray as on_ray
     from simindex.distributed.shard import opened
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex.cli import program
 from simindex.cli.dedup.ranks import date
-from simindex.cli.dedup.whole import Ranking
+from simindex.cli.dedup.two_readings import Ranking
 
 Run = Callable[..., Any]
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from simindex.cli import learning
+from simindex.cli import learned_idf
 from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_of
-from simindex.cli.learning import Lesson
+from simindex.cli.learned_idf import Lesson
 from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
 from simindex.inputs.document import Document
@@ -29,7 +29,7 @@ def learned_and_kept(
 ) -> tuple[Any | None, Lesson, Iterator[Document | Documents] | None]:
     """The recipe fitted on all documents, and these again, in columns of features.
 
-    As `learning.learned_from_sample` of all documents: no recipe of fewer than `least`, and no
+    As `learned_idf.learned_from_sample` of all documents: no recipe of fewer than `least`, and no
     documents where they take more than `learning.MOST_HELD_BYTES`.
     """
     from simindex.simhash.feature_columns import FeatureKeeper
@@ -55,24 +55,24 @@ def learned_and_kept(
                 continue
             slim, taken = _slim(chunk, keeper, threads)
             held_bytes += taken
-            if slim is None or held_bytes + keeper.vocabulary_bytes > learning.MOST_HELD_BYTES:
+            if slim is None or held_bytes + keeper.vocabulary_bytes > learned_idf.MOST_HELD_BYTES:
                 held = None
             else:
                 held.append(slim)
     counted = keeper.counted()
     lesson = Lesson(counted.documents, "the inputs", sample=1, least=least)
     if not counted.documents and least == 1:
-        raise learning.nothing_learned(recipe, 0, 1)
+        raise learned_idf.nothing_learned(recipe, 0, 1)
     if not lesson.learned:
-        return None, lesson, learning.all_of(first)
-    return recipe.fit(counted), lesson, None if held is None else learning.all_of(held)
+        return None, lesson, learned_idf.all_of(first)
+    return recipe.fit(counted), lesson, None if held is None else learned_idf.all_of(held)
 
 
 def _slim(chunk: Chunk, keeper: Any, threads: int | None) -> tuple[Chunk | None, int]:
     """A chunk to be held, once it is counted, and its bytes; None where features cannot be kept."""
     if not isinstance(chunk, Documents):
         keeper.count(texts_of(chunk), threads)
-        return learning.slimmed(chunk, printed=False)
+        return learned_idf.slimmed(chunk, printed=False)
     features = keeper.keep(chunk.column, threads)
     if features is None:
         return None, 0

@@ -15,12 +15,12 @@ import click
 
 from simindex.cli.account import met, named_by
 from simindex.cli.app import Interrupted
-from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
 from simindex.cli.input_options import Reading
-from simindex.cli.learning import FIRST_DOCUMENTS, Lesson
+from simindex.cli.learned_idf import FIRST_DOCUMENTS, Lesson
 from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import LEAST_DOCUMENTS, asked_recipe, default_recipe
+from simindex.cli.shared_options import Option, collected
 from simindex.cli.wording import with_remark
 from simindex.errors import InvalidInput, InvalidOption
 from simindex.values import dataclass
@@ -152,8 +152,8 @@ def prepare(
     are to be `printed`. Where features are to be `kept` and can be, documents come without texts.
     If nobody asked for idf, fewer documents than LEAST_DOCUMENTS get `Recipe`'s defaults instead.
     """
-    from simindex.cli.keeping import learned_and_kept
-    from simindex.cli.learning import learned_from_first, learned_from_sample
+    from simindex.cli.kept_features import learned_and_kept
+    from simindex.cli.learned_idf import learned_from_first, learned_from_sample
     from simindex.inputs.reading import rereadable
     from simindex.simhash.feature_columns import keeps_features
 

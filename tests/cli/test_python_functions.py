@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from simindex.cli.functions import EXCLUDED, LEAST_WORDS, functions_of, modules_below
+from simindex.cli.python_functions import EXCLUDED, LEAST_WORDS, functions_of, modules_below
 
 LONG = "\n".join(f"    word_{n} = {n}" for n in range(LEAST_WORDS // 3 + 1))
 INNER = LONG.replace("    ", "            ")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.cli import pruning
+from simindex.cli import pruned_documents
 
 Run = Callable[..., Any]
 WORDS = [f"word{number}" for number in range(500)]
@@ -43,7 +43,7 @@ def keys(path: str) -> set[str]:
 def test_what_is_gone_is_deleted_and_the_rest_stays(
     run: Run, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "CHUNK_KEYS", 2)
+    monkeypatch.setattr(pruned_documents, "CHUNK_KEYS", 2)
     run("build", "i.sim", "a", "ab", "b", *GIVEN)
     before = keys("i.sim")
     (folders / "a" / "1.txt").unlink()

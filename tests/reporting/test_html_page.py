@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-from simindex.reporting.page import (
+from simindex.reporting.html_page import (
     CLOSING,
     facts,
     note,

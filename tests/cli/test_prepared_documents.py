@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import simindex
-from simindex.cli.preparing import LEAST_DOCUMENTS
+from simindex.cli.prepared_documents import LEAST_DOCUMENTS
 
 Run = Callable[..., Any]
 

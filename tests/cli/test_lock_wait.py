@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.cli import turn
-from simindex.cli.turn import Turn
+from simindex.cli import lock_wait
+from simindex.cli.lock_wait import LockWait
 
 Run = Callable[..., Any]
 Spawn = Callable[..., Any]
@@ -100,7 +100,7 @@ def test_it_is_said_once_after_a_second(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     quiet: bool,
 ) -> None:
-    monkeypatch.setattr(turn, "SILENT_S", 0.05)
+    monkeypatch.setattr(lock_wait, "SILENT_S", 0.05)
     simindex.open(tmp_path / "i.sim", "n").close()
     opened, done = Event(), Event()
 
@@ -113,7 +113,7 @@ def test_it_is_said_once_after_a_second(
     thread = Thread(target=write)
     thread.start()
     opened.wait()
-    with Turn(60, quiet).open(tmp_path / "i.sim") as index:
+    with LockWait(60, quiet).open(tmp_path / "i.sim") as index:
         assert len(index) == 3
     thread.join()
     assert capsys.readouterr().err.count("waiting for another process") == (not quiet)

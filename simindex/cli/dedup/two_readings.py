@@ -27,7 +27,7 @@ import numpy as np
 import simindex
 from simindex.bits.blake import blake2b
 from simindex.cli.chunks import Buffer, Chunk, SkippedReport, places_of_rows, portions
-from simindex.cli.dedup.known import named_apart
+from simindex.cli.dedup.known_documents import named_apart
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidInput
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from simindex.arrays import F32, I64, U8, U16
     from simindex.cli.dedup.ranks import Keep
     from simindex.cli.dedup.texts import KeptTexts
-    from simindex.cli.dedup.verifying import Verifying
+    from simindex.cli.dedup.verification import Verifying
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
     from simindex.inputs.document import Document

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 import simindex
-from simindex.cli.choices import Option, collected
 from simindex.cli.console import say
 from simindex.cli.numbers import Seconds
 from simindex.cli.opening import open_index
+from simindex.cli.shared_options import Option, collected
 from simindex.errors import IndexLocked
 from simindex.values import dataclass
 
@@ -19,8 +19,8 @@ SILENT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """How long to wait for one."""
+class LockWait:
+    """How long to wait for the lock of an index."""
 
     seconds: float = 0.0
     quiet: bool = False
@@ -38,16 +38,16 @@ class Turn:
         return open_index(path, "w", wait_s=self.seconds - silent_s)
 
 
-def _turn(wait: float) -> Turn:
-    return Turn(wait, click.get_current_context().params["quiet"])
+def _lock_wait(wait: float) -> LockWait:
+    return LockWait(wait, click.get_current_context().params["quiet"])
 
 
 wait_option: Option = collected(
-    "turn", _turn,
+    "wait", _lock_wait,
     click.option(
         "--wait", type=Seconds(), default=0.0, metavar="SECONDS",
         help="How long to wait if another process writes the index; inf waits without end. "
         "Default: 0, do not wait.",
     ),
 )
-"""The command gets a `Turn` as `turn`."""
+"""The command gets a `LockWait` as `wait`."""

@@ -9,7 +9,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from simindex.cli.dedup.unbuffered import Unbuffered
+from simindex.cli.dedup.unbuffered_file import Unbuffered
 
 
 def test_a_write_of_more_than_a_pipe_holds_is_whole() -> None:

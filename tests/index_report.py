@@ -8,22 +8,22 @@ from typing import Any
 
 from gate_findings import HOSTILE
 
-from simindex.reporting.surveyed import (
+from simindex.reporting.index_report import (
     Chance,
     Clustering,
     Cost,
     Family,
+    IndexReport,
     Member,
     Pairing,
     Segment,
-    Survey,
     Template,
     sizes_of,
 )
 
 VOID = {"meta", "br", "input"}
 
-SURVEY = Survey(
+REPORT = IndexReport(
     path=HOSTILE, version="0.1.0", made="now", facts=[("fact", HOSTILE)], rows=1200, dead_rows=3,
     size_bytes=54_321, bytes_a_row=45.3, bits=64, sketch_bits=512, h=3,
     segments=[Segment(HOSTILE, 1000, 50_000), Segment("waiting for a file", 200, None)],
@@ -42,9 +42,9 @@ SURVEY = Survey(
 )
 
 
-def without(**fields: Any) -> Survey:
+def without(**fields: Any) -> IndexReport:
     """The same with other fields."""
-    return replace(SURVEY, **fields)
+    return replace(REPORT, **fields)
 
 
 class Page(HTMLParser):

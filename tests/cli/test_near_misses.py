@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.cli import nearest
-from simindex.cli.nearest import Unmatched
+from simindex.cli import near_misses
+from simindex.cli.near_misses import Unmatched
 
 Run = Callable[..., Any]
 
@@ -86,6 +86,6 @@ def test_queries_of_several_batches_count_together(
         assert [name for name, _ in without.nearest(index)] == ["0b", "1a", "1b"]
         assert "to 3 of the 5 queries" in str(without.remark(index))
         assert Unmatched(0).remark(index) is None
-        monkeypatch.setattr(nearest, "NEAREST_ROWS", 1)
+        monkeypatch.setattr(near_misses, "NEAREST_ROWS", 1)
         assert list(without.nearest(index)) == []
         assert "not looked up among 2 rows: --top 1 finds them" in str(without.remark(index))

@@ -128,7 +128,7 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class IndexReport:
     """All that the page tells; what was not asked for, or cannot be, is None or empty."""
 
     path: str

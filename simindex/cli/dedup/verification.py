@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.choices import Option
 from simindex.cli.chunks import chunks, places_of_rows
 from simindex.cli.console import count
+from simindex.cli.shared_options import Option
 from simindex.cli.stored_documents import as_stored
 from simindex.errors import InvalidOption
 from simindex.inputs.reading import rereadable

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 import numpy as np
 
 from simindex.bits.blake import blake2b
-from simindex.cli.choices import as_typed
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
-from simindex.cli.dedup.unbuffered import Unbuffered
+from simindex.cli.dedup.unbuffered_file import Unbuffered
+from simindex.cli.shared_options import as_typed
 from simindex.errors import InvalidOption
 from simindex.outputs.columns import Schema, Write
 from simindex.outputs.formats import Format

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from simindex.cli.dedup.listing import Audit, audit_typed, listing, table
+from simindex.cli.dedup.audit_file import Audit, audit_typed, listing, table
 from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY, AUDIT_OF_TEXTS
-from simindex.cli.dedup.unbuffered import Unbuffered
+from simindex.cli.dedup.unbuffered_file import Unbuffered
 from simindex.cli.results import load
 from simindex.errors import InvalidOption
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix

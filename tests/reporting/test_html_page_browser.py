@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from browser import CONTRAST, browser, opened
 from gate_findings import HOSTILE, flagged, written
-from surveyed import SURVEY
+from index_report import REPORT
 
 from simindex.reporting.gate_page import GatePage
 from simindex.reporting.index_page import write_index_page
@@ -32,7 +32,7 @@ def made() -> Iterator[Any]:
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "index":
         stream = io.StringIO()
-        write_index_page(stream, SURVEY)
+        write_index_page(stream, REPORT)
         text = stream.getvalue()
     else:
         some = [flagged(HOSTILE, HOSTILE, to=HOSTILE.encode("utf-8", "replace"), excerpt=HOSTILE),
@@ -73,7 +73,7 @@ def test_without_scripts_all_can_be_read(made: Any, path: Path) -> None:
 def test_clusters_are_found_by_name_and_word(made: Any, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     with path.open("w", encoding="utf-8") as file:
-        write_index_page(file, SURVEY)
+        write_index_page(file, REPORT)
     with opened(made, path) as (page, acts):
         families, told = page.locator(".family"), page.locator("#told")
 
@@ -92,7 +92,7 @@ def test_clusters_are_found_by_name_and_word(made: Any, tmp_path: Path) -> None:
 def test_the_policy_stops_what_would_be_injected(made: Any, tmp_path: Path) -> None:
     """Were an escape ever forgotten, the browser would still run nothing."""
     stream = io.StringIO()
-    write_index_page(stream, SURVEY)
+    write_index_page(stream, REPORT)
     evil = (
         '<img src="http://127.0.0.1:9/x" onerror="document.title=1">'
         "<script>document.title=2</script>"

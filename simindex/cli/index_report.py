@@ -26,16 +26,16 @@ from simindex.cli.questions import as_row
 from simindex.cli.stored_documents import as_stored
 from simindex.errors import InvalidOption, TooManyMatches
 from simindex.outputs.columns import key_text
-from simindex.reporting.surveyed import (
+from simindex.reporting.index_report import (
     Chance,
     Clustering,
     Cost,
     Family,
+    IndexReport,
     Member,
     Near,
     Pairing,
     Segment,
-    Survey,
     Template,
     sizes_of,
 )
@@ -69,8 +69,8 @@ MILLION = 1_000_000
 
 
 @dataclass(slots=True)
-class Surveying:
-    """Surveys an index that is open."""
+class Reporter:
+    """Makes the report of an index that is open."""
 
     index: simindex.Index
     name: str
@@ -89,7 +89,7 @@ class Surveying:
     stats: IndexStats = field(init=False)
     notes: list[str] = field(default_factory=list)
 
-    def survey(self, *, nearness: bool) -> Survey:
+    def report(self, *, nearness: bool) -> IndexReport:
         """All but texts; `nearness` is whether pairs and clusters are looked for."""
         from simindex.index.gate_nearness import USUAL_SIMILARITY
 
@@ -103,7 +103,7 @@ class Surveying:
             Template(hot.value, hot.rows) for hot in skew.headers
             if hot.rows >= max(2, MANY_TIMES * skew.rows_per_header)
         ]
-        return Survey(
+        return IndexReport(
             path=self.name, version=simindex.__version__,
             made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC", facts=self._facts(), rows=held.rows,
             dead_rows=held.dead_rows, size_bytes=held.bytes_segments + held.bytes_catalog,
@@ -331,13 +331,14 @@ def named(key: Any) -> str:
 
 
 def texts_of(
-    survey: Survey, index: simindex.Index, reading: Reading, inputs: Sequence[str], intake: Intake
+    report: IndexReport, index: simindex.Index, reading: Reading, inputs: Sequence[str],
+    intake: Intake,
 ) -> dict[str, str]:
     """The texts of the documents that the page shows, by their names, as the inputs have them."""
-    if survey.clustering is None:
+    if report.clustering is None:
         return {}
     wanted = {
-        member.name for family in survey.clustering.families for member in family.members
+        member.name for family in report.clustering.families for member in family.members
     }
     texts: dict[str, str] = {}
     documents = reading.named_for(index).documents(inputs, intake)

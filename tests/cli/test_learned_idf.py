@@ -18,7 +18,7 @@ import mmh3
 import pytest
 
 import simindex
-from simindex.cli import learning
+from simindex.cli import learned_idf
 from simindex.inputs.formats import FORMATS
 from simindex.inputs.jsonl import read_jsonl
 from simindex.simhash.weighting import WEIGHTINGS
@@ -82,7 +82,7 @@ def test_files_whose_texts_can_be_held_are_read_once(
     run: Run, stored: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, readings: int,
     mark: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(learning, "MOST_HELD_BYTES", most_bytes)
+    monkeypatch.setattr(learned_idf, "MOST_HELD_BYTES", most_bytes)
     opened = []
 
     def read_stored(stream: Any, source: Any) -> Any:
@@ -104,7 +104,7 @@ def test_a_bad_record_counts_once_whether_texts_are_held_or_not(
 ) -> None:
     (tmp_path / "b.jsonl").write_text(LINES + "oops\n")
     for most_bytes in (1 << 20, 3000):
-        monkeypatch.setattr(learning, "MOST_HELD_BYTES", most_bytes)
+        monkeypatch.setattr(learned_idf, "MOST_HELD_BYTES", most_bytes)
         made = run("build", f"{most_bytes}.sim", "b.jsonl", *TFIDF, "--max-errors", 1, "--json")
         assert json.loads(made.stdout)["bad_records"] == 1
         assert made.stderr.count("b.jsonl:41") == 1
@@ -130,7 +130,9 @@ def test_a_sample_is_chosen_by_key(run: Run, stored: Path) -> None:
 
 def test_samples_have_their_share_and_contain_smaller_ones() -> None:
     keys = [f"key {n}" for n in range(10_000)]
-    chosen = {share: {k for k in keys if learning.in_sample(k, share)} for share in (0.1, 0.3, 1)}
+    chosen = {
+        share: {k for k in keys if learned_idf.in_sample(k, share)} for share in (0.1, 0.3, 1)
+    }
     assert chosen[0.1] < chosen[0.3] < chosen[1] == set(keys)
     # Five standard deviations of a binomial number.
     assert abs(len(chosen[0.1]) - 1000) < 150
@@ -167,7 +169,7 @@ def test_ten_thousand_documents_of_a_stream_are_learned_from_by_default(run: Run
 def test_what_a_stream_holds_in_memory_is_bounded(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learning, "MOST_HELD_BYTES", 3000)
+    monkeypatch.setattr(learned_idf, "MOST_HELD_BYTES", 3000)
     lines = "".join(json.dumps({"id": f"k{n}", "text": f"w{n} " * 200}) + "\n" for n in range(9))
     built = run("build", "i.sim", "-", *TFIDF, "--idf-first", 8, input=lines)
     said = r"learned from the first 5 documents of the stream: their [34] kB of text are the most"
@@ -280,7 +282,7 @@ def test_ctrl_c_while_learning_leaves_nothing(spawn: Spawn, tmp_path: Path) -> N
 def test_who_waits_for_a_held_stream_is_told_why(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learning, "HOLDING_S", 0)
+    monkeypatch.setattr(learned_idf, "HOLDING_S", 0)
     given = "".join(f'{{"text": "text {n}"}}\n' for n in range(3))
     told = "holding the first 10,000 documents to learn word weights from them; with --weighting"
     assert run("dedup", input=given).stderr.count(told) == 1

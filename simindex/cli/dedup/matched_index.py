@@ -21,12 +21,12 @@ import simindex
 from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted
 from simindex.cli.console import count, say
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
+from simindex.cli.lock_wait import LockWait
 from simindex.cli.new_index import NewIndex
 from simindex.cli.opening import open_index
-from simindex.cli.preparing import Learning, Prepared, prepare, told_in_full
+from simindex.cli.prepared_documents import Learning, Prepared, prepare, told_in_full
 from simindex.cli.recipes import first_given, recipe_of_documents
-from simindex.cli.turn import Turn
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexNotFound, InvalidOption, SimindexError
 from simindex.index.first_texts import awaits_recipe
@@ -58,7 +58,7 @@ class Asked:
     learning: Learning
     reading: Reading
     silent: bool
-    turn: Turn
+    wait: LockWait
     """To write the index that lasts."""
     times: bool = False
     """Whether that has a time for each row."""
@@ -73,7 +73,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Place:
+class MatchedIndex:
     """The index that is matched against, and what of this run is in it."""
 
     path: Path
@@ -137,10 +137,10 @@ class Place:
         )
 
 
-def temporary(path: Path, asked: Asked, *, keys: Literal["str", False] = "str") -> Place:
+def temporary(path: Path, asked: Asked, *, keys: Literal["str", False] = "str") -> MatchedIndex:
     """A new index for this run alone."""
     prepared = asked.prepared()
-    return Place(path, empty_index(path, prepared.recipe, keys=keys), prepared, asked)
+    return MatchedIndex(path, empty_index(path, prepared.recipe, keys=keys), prepared, asked)
 
 
 def empty_index(
@@ -151,10 +151,10 @@ def empty_index(
     return open_index(path, "n", options=options)
 
 
-def lasting(path: Path, asked: Asked) -> Place:
+def lasting(path: Path, asked: Asked) -> MatchedIndex:
     """The index named by --index, with the writer's lock, created if there is none."""
     try:
-        index = asked.turn.open(path)
+        index = asked.wait.open(path)
     except IndexNotFound:
         if not asked.silent:
             asked.reading.say_names(asked.inputs, path)
@@ -165,7 +165,7 @@ def lasting(path: Path, asked: Asked) -> Place:
         )
         made = NewIndex.at(path, options)
         keep_origin(made.index)
-        return Place(path, made.index, prepared, asked, lasting=True, made=made)
+        return MatchedIndex(path, made.index, prepared, asked, lasting=True, made=made)
     with ExitStack() as opened:
         opened.callback(index.close)
         if asked.times and not index.options.times:
@@ -191,10 +191,10 @@ def lasting(path: Path, asked: Asked) -> Place:
     prepared = Prepared(
         recipe, documents, intake, extent, id_field=asked.reading.options.id_field
     )
-    return Place(path, index, prepared, replace(asked, reading=reading), lasting=True)
+    return MatchedIndex(path, index, prepared, replace(asked, reading=reading), lasting=True)
 
 
-def _first(path: Path, index: simindex.Index, asked: Asked) -> Place:
+def _first(path: Path, index: simindex.Index, asked: Asked) -> MatchedIndex:
     """An index without rows, which the first documents give their recipe as they do a new one."""
     asked = replace(
         asked, recipe=first_given(index, path, asked.recipe), reading=asked.reading.named_for(index)
@@ -204,7 +204,7 @@ def _first(path: Path, index: simindex.Index, asked: Asked) -> Place:
     with told_in_full(f"{path} is as it was"):
         prepared = asked.prepared(Path(os.path.realpath(path)))
     keep_origin(index)
-    return Place(path, index, prepared, asked, lasting=True)
+    return MatchedIndex(path, index, prepared, asked, lasting=True)
 
 
 @contextmanager

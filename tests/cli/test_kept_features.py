@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import simindex
-from simindex.cli import learning
+from simindex.cli import learned_idf
 from simindex.cli.commands import build
 from simindex.inputs.formats import FORMATS
 from simindex.simhash.feature_columns import FeatureKeeper
@@ -84,7 +84,7 @@ def test_more_than_is_held_is_read_again(
     run: Run, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is passed in the second of three columns."""
-    monkeypatch.setattr(learning, "MOST_HELD_BYTES", 30_000)
+    monkeypatch.setattr(learned_idf, "MOST_HELD_BYTES", 30_000)
     run("build", "i.sim", "t.parquet")
     assert opened == ["t.parquet", "t.parquet"]
     assert rows(run, "i.sim") == wanted(run, monkeypatch)

@@ -14,7 +14,7 @@ from click.testing import Result
 
 import simindex
 from simindex import IndexOptions
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
 from simindex.cli.progress import Progress
 from simindex.errors import StorageFull
 from simindex.storage.segmentfiles import SegmentFiles
@@ -112,7 +112,7 @@ def test_temporary_index_of_dedup_is_not_merged(
         raise AssertionError
 
     monkeypatch.setattr(SegmentFiles, "merge", merge)
-    place = import_module("simindex.cli.dedup.place")
+    place = import_module("simindex.cli.dedup.matched_index")
     monkeypatch.setattr(place, "TEMPORARY_BATCH_ROWS", 8)
     assert len(run("dedup", "--buffer", 2, input=lines(0, 8)).stdout.splitlines()) == 8
 

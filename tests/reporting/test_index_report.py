@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simindex.reporting.surveyed import SIZE_GROUPS, sizes_of
+from simindex.reporting.index_report import SIZE_GROUPS, sizes_of
 
 
 def test_clusters_are_counted_by_groups_of_sizes() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simindex.cli import mistyped, program
+from simindex.cli import corrections, program
 
 Run = Callable[..., Any]
 
@@ -47,7 +47,7 @@ def test_well_known_options_are_answered_with_those_of_here(
 )
 def test_what_deletes_or_replaces_is_not_suggested(run: Run, call: str) -> None:
     told = run(*call.split(), code=2).stderr
-    assert not any(option in told for option in mistyped.NEVER)
+    assert not any(option in told for option in corrections.NEVER)
 
 
 def test_suggestions_exist() -> None:
@@ -57,13 +57,13 @@ def test_suggestions_exist() -> None:
         for name, command in program.every_command().items()
     }
     every = set.union(*options.values())
-    assert {*mistyped.OPTIONS.values(), *mistyped.NEVER} <= every
-    assert not {*mistyped.OPTIONS} & {option for option in every if option != "--id"}
-    said = mistyped.ELSEWHERE["--verbose"].replace("simindex ", "")
+    assert {*corrections.OPTIONS.values(), *corrections.NEVER} <= every
+    assert not {*corrections.OPTIONS} & {option for option in every if option != "--id"}
+    said = corrections.ELSEWHERE["--verbose"].replace("simindex ", "")
     assert {name for name in options if f"`{name}`" in said} == {
         name for name, own in options.items() if "--verbose" in own
     }
-    assert all(meant.split()[0] in {*options, "--help"} for meant in mistyped.COMMANDS.values())
+    assert all(meant.split()[0] in {*options, "--help"} for meant in corrections.COMMANDS.values())
 
 
 def test_an_option_before_the_command_is_told_where_it_goes(run: Run) -> None:

@@ -11,22 +11,22 @@ import oracle
 import pytest
 
 import simindex
-from simindex.cli import surveying
+from simindex.cli import index_report
+from simindex.cli.index_report import Reporter
 from simindex.cli.progress import Progress
-from simindex.cli.surveying import Surveying
 from simindex.errors import TooManyMatches
-from simindex.reporting.surveyed import Survey
+from simindex.reporting.index_report import IndexReport
 
 H = 4
 
 
-def survey(path: Path, **options: Any) -> Survey:
+def report(path: Path, **options: Any) -> IndexReport:
     usual: dict[str, Any] = {"h": H, "families": 5, "members": 4}
     with simindex.open(path) as index:
-        return Surveying(
+        return Reporter(
             index, "i.sim", **{**usual, **options}, memory_limit=None, threads=None,
             progress=Progress("", quiet=True),
-        ).survey(nearness=True)
+        ).report(nearness=True)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def filled(index_path: Path, rows: Any) -> Path:
 
 
 def test_distances_are_those_of_all_pairs_of_different_rows(filled: Path, rows: Any) -> None:
-    found = survey(filled).pairing
+    found = report(filled).pairing
     assert found is not None
     different = np.unique(rows)
     pairs = oracle.matches(different[:, None], different[:, None], H)
@@ -56,7 +56,7 @@ def test_distances_are_those_of_all_pairs_of_different_rows(filled: Path, rows: 
 
 
 def test_clusters_are_those_of_the_index(filled: Path, rows: Any) -> None:
-    found = survey(filled).clustering
+    found = report(filled).clustering
     assert found is not None
     with simindex.open(filled) as index:
         listed = index.clusters(h=H, mode="star", singletons=False)
@@ -78,7 +78,7 @@ def test_members_are_shown_from_near_to_far(index_path: Path) -> None:
     rows = np.array([0] * 50 + [1] * 5 + [3], np.uint64)
     with simindex.open(index_path, "n", options=simindex.IndexOptions()) as index:
         index.append(rows)
-    found = survey(index_path).clustering
+    found = report(index_path).clustering
     assert found is not None
     (family,) = found.families
     assert [one.distance for one in family.members] == [0, 0, 0, 2]
@@ -87,8 +87,8 @@ def test_members_are_shown_from_near_to_far(index_path: Path) -> None:
 def test_counting_ends_at_a_number_of_pairs(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surveying, "MOST_PAIRS", 1)
-    found = survey(filled).pairing
+    monkeypatch.setattr(index_report, "MOST_PAIRS", 1)
+    found = report(filled).pairing
     assert found is not None and found.cut
 
 
@@ -103,13 +103,13 @@ def test_chains_take_the_place_of_stars_that_do_not_fit(
         return whole(index, **options)
 
     monkeypatch.setattr(simindex.Index, "clusters", refusing)
-    found = survey(filled)
+    found = report(filled)
     assert found.clustering is not None and found.clustering.mode == "components"
     assert any("chains" in note for note in found.notes)
 
 
 def test_what_is_predicted_falls_with_the_distance_of_pairs(filled: Path) -> None:
-    found = survey(filled)
+    found = report(filled)
     within = [chance.within for chance in found.chances]
     assert within == sorted(within, reverse=True) and within[0] > 0.8 and within[-1] < 0.01
     assert all(chance.kept is None for chance in found.chances)
@@ -123,6 +123,6 @@ def test_equal_rows_are_named(index_path: Path) -> None:
     rows = np.array([5] * 40 + list(range(100, 130)), np.uint64)
     with simindex.open(index_path, "n", options=simindex.IndexOptions(keys=True)) as index:
         index.append(simindex.Batch(rows, keys=[f"k{n:02}" for n in range(len(rows))]))
-    (hot,) = survey(index_path).equal
+    (hot,) = report(index_path).equal
     assert (hot.value, hot.rows) == (f"{5:016x}", 40)
     assert len(hot.names) == 3 and all(name < "k40" for name in hot.names)
