@@ -20,7 +20,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simindex.advising.calibrating import calibrate
+    from simindex.advising.recommendation import calibrate
     from simindex.bits.hamming import hamming
     from simindex.errors import (
         ClosedIndex,
@@ -182,7 +182,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "advising.calibrating": ("calibrate",),
+    "advising.recommendation": ("calibrate",),
     "bits.hamming": ("hamming",),
     "errors": (
         "ClosedIndex", "ClusterFailed", "CommitFailed", "CorruptFile", "FormatTooNew",

@@ -104,8 +104,9 @@ ENGINE = {"simindex.query.answerer", "simindex.planning.planner", "simindex.meth
 READERS = {"simindex.inputs.jsonl", "simindex.inputs.warc", "simindex.inputs.columns", "csv"}
 FORMATS = READERS - {"simindex.inputs.jsonl"} | {"simindex.inputs.decompressors"}
 READING = {"simindex.inputs.reading", "simindex.inputs.streams"}
-PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.making",
-         "simindex.distributed.shards", "simindex.advising.calibrating", "simindex.planning.fleet"}
+PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.index_copy",
+         "simindex.distributed.collection", "simindex.advising.recommendation",
+         "simindex.planning.fleet"}
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +139,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["check", "{}"], WRITER | ENGINE | READERS | PARTS, 125),
         (["export", "{}"], WRITER | ENGINE | READERS | PARTS, 140),
         (["backup", "{}", "{}.new"], WRITER | ENGINE | READERS | PARTS - {
-            "simindex.backup.making"}, 130),
+            "simindex.backup.index_copy"}, 130),
         (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.search"}, 150),
         (["delete", "{}", "--key", "0"], READERS | PARTS, 205),
         (["expire", "{}", "--older-than", "30d"], ENGINE | READERS | PARTS, 140),

@@ -252,7 +252,7 @@ class Reporter:
         ])
 
     def _chances(self) -> list[Chance]:
-        from simindex.bits.similarity import share_within
+        from simindex.bits.cosine import share_within
         from simindex.index.gate_nearness import USUAL_SHARE, USUAL_SIMILARITY
         from simindex.planning.similarity import similar
 
@@ -271,7 +271,7 @@ class Reporter:
         ]
 
     def _strangers(self) -> float:
-        from simindex.bits.similarity import share_within
+        from simindex.bits.cosine import share_within
 
         return self.stats.rows * share_within(self.h, 0.0, self.index.options.bits)
 
@@ -314,7 +314,7 @@ def by_similarity(by_distance: I64, similar: Similar) -> list[tuple[str, int]]:
     """Pairs by their estimated similarities, in steps of 0.01 from 1 down."""
     import numpy as np
 
-    from simindex.records.similarity import estimated
+    from simindex.records.estimate import estimated
 
     distance = np.arange(len(by_distance), dtype=np.uint16)
     estimate = estimated(distance, similar.compared_bits, similar.measure).astype(np.float64)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simindex.cli.batches import Questions
-    from simindex.distributed.shards import Shards
+    from simindex.distributed.collection import Shards
     from simindex.records.matches import Match
 
 FEW = 5

@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 
 from simindex.checks import require
 from simindex.distributed import digest
-from simindex.distributed.contents import describe, verify_shard
-from simindex.distributed.plan import ShardPlan
 from simindex.distributed.shard import Facts, Shard, ids_of
+from simindex.distributed.shard_contents import describe, verify_shard
+from simindex.distributed.shard_plan import ShardPlan
 from simindex.errors import (
     CorruptFile,
     IndexExists,

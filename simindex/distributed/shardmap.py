@@ -105,7 +105,7 @@ class ShardMap:
         """The next map: some shards in the place of those of their numbers, or new.
 
         Raises InvalidOption or RecipeMismatch unless all are alike and have ids of their own, as
-        far as the smallest and largest tell; `verifying.shared_ids` tells the rest.
+        far as the smallest and largest tell; `shard_check.shared_ids` tells the rest.
         """
         held = {shard.number: shard for shard in self.shards}
         held.update((shard.number, shard) for shard in shards)

@@ -1056,8 +1056,8 @@ class Index:
         -----
         As `simindex.calibrate`, by the recipe of the index.
         """
-        from simindex.advising import stored
-        from simindex.advising.calibrating import calibrate
+        from simindex.advising import advice_bytes
+        from simindex.advising.recommendation import calibrate
 
         self._changes.check_may_keep()
         self._current()  # first: it knows the recipe of the last commit
@@ -1072,7 +1072,7 @@ class Index:
             sample=sample, seed=seed, threads=threads, progress=progress,
         )
         if found.own is not None:
-            self._changes.keep("calibrate", stored.VALUE, stored.encode(found.own))
+            self._changes.keep("calibrate", advice_bytes.VALUE, advice_bytes.encode(found.own))
         return found
 
     @property
@@ -1081,7 +1081,7 @@ class Index:
         """What `calibrate` recommended last, and a writer committed; None before. Its `arguments`
         are those of `query`, `pairs` and `clusters`: ``index.clusters(**index.advice.arguments)``.
         """
-        from simindex.advising.stored import stored_advice
+        from simindex.advising.advice_bytes import stored_advice
 
         self._check_open()
         self._current()
@@ -1447,7 +1447,7 @@ class Index:
         Rows that wait for a commit are not part of it. Handles on the older backup raise
         ClosedIndex: open it again.
         """
-        from simindex.backup.making import make_backup
+        from simindex.backup.index_copy import make_backup
 
         self._check_open()
         handle = self._handle

@@ -19,7 +19,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U8, U16, U64, Bools
-from simindex.bits.distinct import distinct, distinct_values
+from simindex.bits.distinct_rows import distinct, distinct_values
 from simindex.bits.splitmix import mixed
 from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all

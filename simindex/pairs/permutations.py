@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 
 from simindex.arrays import I64, U64
-from simindex.bits.similarity import share_at, share_within
+from simindex.bits.cosine import share_at, share_within
 from simindex.bits.splitmix import mixed
 from simindex.pairs.find_all import COMPARE_NS, MOVE_NS, partition
 from simindex.planning.similarity import Similar

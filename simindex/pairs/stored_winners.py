@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from simindex.arrays import I64, U16, Bools
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct_rows import distinct
 from simindex.methods.base import firsts
 from simindex.pairs.deduplication import BLOCK_ROWS, NOWHERE, Nearness, near_rows, whole
 from simindex.records.batch import Batch

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import F32, I64, U8, U16, U64, Bools
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct_rows import distinct
 from simindex.pairs.deduplication import BLOCK_ROWS, NOWHERE, Losses, Nearness, near_block, whole
 from simindex.pairs.stored_winners import Searchable, Stored
 from simindex.pairs.verifying import MOST_COMPARED, Texts, Verifier

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from simindex.bits.sets import by_sizes
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.pair_explanation import (
     Dominance,
     FeaturePair,
     FlippedBit,
     PairExplanation,
 )
-from simindex.records.similarity import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.alignment import aligned
 from simindex.simhash.weighting import counted_projection

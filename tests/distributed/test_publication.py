@@ -23,8 +23,8 @@ from simindex.distributed import (
     publication,
     verify_shard,
 )
-from simindex.distributed.contents import describe
-from simindex.distributed.plan import ShardPlan
+from simindex.distributed.shard_contents import describe
+from simindex.distributed.shard_plan import ShardPlan
 from simindex.errors import (
     CorruptFile,
     IndexExists,

@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.bits.similarity import candidate_radius, threshold
+from simindex.bits.cosine import candidate_radius, threshold
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.pairs.rows import StoredRows
 from simindex.pairs.sketches import PairSketches

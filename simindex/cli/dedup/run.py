@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 import simindex
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct_rows import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import Buffer, Chunk, SkippedReport, all_but_one, batch_of, portions
 from simindex.cli.dedup.audit_file import Audit, settle

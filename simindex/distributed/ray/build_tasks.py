@@ -23,8 +23,8 @@ import numpy as np
 import ray
 
 from simindex.arrays import F16, I64, U64
+from simindex.distributed.collection import Shards
 from simindex.distributed.creation import listed, require_new, write_first_map
-from simindex.distributed.plan import By, ShardPlan, plan_shards
 from simindex.distributed.publication import build_shard
 from simindex.distributed.ray.blocks import batch_of, is_dataset, require_a_processor
 from simindex.distributed.ray.cluster import (
@@ -41,8 +41,8 @@ from simindex.distributed.ray.cluster import (
     too_little,
 )
 from simindex.distributed.shard import Shard
+from simindex.distributed.shard_plan import By, ShardPlan, plan_shards
 from simindex.distributed.shardmap import ShardMap, read_map
-from simindex.distributed.shards import Shards
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.storage.tables.reservoir import in_root_mean_squares

@@ -1,4 +1,4 @@
-"""Which shards a batch is asked of, and the answer of one. `merging` puts all answers together.
+"""Which shards a batch is asked of, and the answer of one. `merged_answers` has that of all.
 
 The batch goes to every shard as it is, so it is sent once. A shard with a region looks up only
 those queries that can have a match in it.

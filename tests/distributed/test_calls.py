@@ -156,17 +156,17 @@ def test_an_append_that_was_overtaken_after_its_map_returns_its_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first shard is replaced and removed as soon as the map is there: the rows are in."""
-    from simindex.distributed import adding
+    from simindex.distributed import additions
 
     made = Shards.build(tmp_path / "s", simindex.Batch(ROWS), 2)
-    written = adding.write_map
+    written = additions.write_map
 
     def overtaken(new: Any) -> None:
         written(new)
         split_largest(Shards(tmp_path / "s"))
         Shards(tmp_path / "s").sweep(older_than_s=0)
 
-    monkeypatch.setattr(adding, "write_map", overtaken)
+    monkeypatch.setattr(additions, "write_map", overtaken)
     assert made.append(ROWS[:3]).tolist() == [100, 101, 102]
     assert len(made) == 103
 

@@ -7,7 +7,7 @@ from math import acos, pi
 import numpy as np
 import pytest
 
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 
 
 def test_equal_bits_are_one_and_opposite_bits_minus_one() -> None:

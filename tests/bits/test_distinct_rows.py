@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simindex.bits.distinct import distinct, distinct_values
+from simindex.bits.distinct_rows import distinct, distinct_values
 
 
 @pytest.mark.parametrize("words", [1, 2, 5])

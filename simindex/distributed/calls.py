@@ -22,8 +22,12 @@ from typing import Any
 import numpy as np
 
 from simindex.checks import require_whole
-from simindex.distributed import deduplication, forests, shard_pairs, verifying
-from simindex.distributed.asking import (
+from simindex.distributed import deduplication, forests, shard_check, shard_pairs
+from simindex.distributed.creation import Run
+from simindex.distributed.labels import merge_labels
+from simindex.distributed.merged_answers import merge_matches, merge_top
+from simindex.distributed.nearness import Near
+from simindex.distributed.question import (
     asked_of,
     query_shard,
     question,
@@ -31,11 +35,7 @@ from simindex.distributed.asking import (
     told_of,
     top_shard,
 )
-from simindex.distributed.contents import verify_shard
-from simindex.distributed.creation import Run
-from simindex.distributed.labels import merge_labels
-from simindex.distributed.merging import merge_matches, merge_top
-from simindex.distributed.nearness import Near
+from simindex.distributed.shard_contents import verify_shard
 from simindex.distributed.shardmap import ShardMap
 from simindex.errors import InvalidOption
 from simindex.records.batch import Batch
@@ -116,8 +116,8 @@ def verify(run: Run, now: ShardMap) -> list[Finding]:
     found = list(chain.from_iterable(run(verify_shard, now.shards)))
     if found:
         return found
-    tasks = verifying.overlapping(now.shards)
-    shared = run(verifying.shared_ids, [one for one, _ in tasks], [other for _, other in tasks])
+    tasks = shard_check.overlapping(now.shards)
+    shared = run(shard_check.shared_ids, [one for one, _ in tasks], [other for _, other in tasks])
     return [
         Finding("error", other.path, f"{one.said} and {other.said} both have the id {ids[0]}")
         for (one, other), ids in zip(tasks, shared, strict=True) if len(ids)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simindex.bits.similarity import threshold
+from simindex.bits.cosine import threshold
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.bits.similarity import (
+from simindex.bits.cosine import (
     candidate_radius,
     cosine_of_jaccard,
     flip_share,

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from simindex import Advice, IndexOptions
-from simindex.advising.stored import decode, encode
+from simindex.advising.advice_bytes import decode, encode
 from simindex.errors import CorruptFile
 from simindex.repair.check import require_usable
 

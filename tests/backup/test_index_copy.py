@@ -15,7 +15,7 @@ from backups import OPTIONS, files_of, filled, grown, ids_in, inside, numbered, 
 from children import in_child
 
 import simindex
-from simindex.backup import making
+from simindex.backup import index_copy
 from simindex.backup.files import Files
 from simindex.errors import (
     ClosedIndex,
@@ -641,14 +641,14 @@ def test_two_backups_to_one_place(
 ) -> None:
     """The second to come is refused, and the first one stays."""
     ids = filled(index_path)
-    real: Callable[..., Any] = making._Backup.make
+    real: Callable[..., Any] = index_copy._Backup.make
 
     def make(backup: Any, *given: Any) -> Any:
         monkeypatch.undo()
         back_up(index_path, to)
         return real(backup, *given)
 
-    monkeypatch.setattr(making._Backup, "make", make)
+    monkeypatch.setattr(index_copy._Backup, "make", make)
     with pytest.raises(IndexExists, match="meanwhile"):
         back_up(index_path, to)
     assert sound(to) == ids
@@ -662,7 +662,7 @@ def test_what_replaces_the_older_backup_meanwhile_stays(
     ids = filled(index_path)
     back_up(index_path, to)
     grown(index_path, 1000)
-    real: Callable[..., Any] = making._Backup.make
+    real: Callable[..., Any] = index_copy._Backup.make
 
     def make(backup: Any, *given: Any) -> Any:
         to.rename(to.with_name("moved"))
@@ -670,7 +670,7 @@ def test_what_replaces_the_older_backup_meanwhile_stays(
             other.append(numbered(7000, 3))
         return real(backup, *given)
 
-    monkeypatch.setattr(making._Backup, "make", make)
+    monkeypatch.setattr(index_copy._Backup, "make", make)
     with pytest.raises(IndexExists, match="when the backup began"):
         back_up(index_path, to)
     assert sound(to) == {7000, 7001, 7002}

@@ -18,9 +18,9 @@ import numpy as np
 
 from simindex.arrays import U64
 from simindex.distributed import digest, regions
-from simindex.distributed.contents import require_untouched
 from simindex.distributed.publication import Known, build_of, name_of, published, require_fitting
 from simindex.distributed.shard import Shard, ids_of, named_rows, opened
+from simindex.distributed.shard_contents import require_untouched
 from simindex.errors import InvalidOption
 from simindex.index.index import Index
 from simindex.index.opening import open as open_index

@@ -14,7 +14,7 @@ from sharded import families
 
 import simindex
 from simindex.distributed import plan_shards
-from simindex.distributed.plan import MOST_SHARDS
+from simindex.distributed.shard_plan import MOST_SHARDS
 from simindex.errors import InvalidBatch, InvalidOption
 
 

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simindex.arrays import I64, U64, Bools
-from simindex.distributed import questions, regions, verifying
-from simindex.distributed.asking import asked_of
+from simindex.distributed import calls, regions, shard_check
 from simindex.distributed.creation import Run
-from simindex.distributed.growing import extend_shard
+from simindex.distributed.growth import extend_shard
 from simindex.distributed.nearness import Near
-from simindex.distributed.plan import ShardPlan
 from simindex.distributed.publication import require_fitting
+from simindex.distributed.question import asked_of
 from simindex.distributed.shard import ids_of, opened
+from simindex.distributed.shard_plan import ShardPlan
 from simindex.distributed.shardmap import ShardMap, write_map
 from simindex.errors import InvalidBatch
 from simindex.planning.question import Questions
@@ -54,7 +54,7 @@ def named(run: Run, now: ShardMap, given: Batch | Any) -> Named:
         require_fitting(batch, options, index.recipe)
     batch = ShardPlan(options, ("",), (0,)).named(batch, now.rows)
     ids = ids_of(batch, options.key_secret)
-    known = partial(verifying.known_names, ids=ids, batch=batch)
+    known = partial(shard_check.known_names, ids=ids, batch=batch)
     require_free(ids, batch, run(known, now.shards), now)
     return Named(batch, ids)
 
@@ -90,7 +90,7 @@ def ingest(
     asked = rows.batch
     if similar is not None and question.method != "psm":
         asked = asked.without_weights()  # else the shards choose a radius for likely flips of bits
-    stored = questions.query(run, now, asked, near, {**how, "first": question.first})
+    stored = calls.query(run, now, asked, near, {**how, "first": question.first})
     ids = append(run, now, rows)
     return ingestion.joined(
         stored, inside, ids, rows.batch.keys, first=question.first, started=started

@@ -28,9 +28,9 @@ from simindex.advising.goals import (
     Asked,
 )
 from simindex.advising.intervals import Shares
-from simindex.advising.judging import EQUAL, Choice, Judged
-from simindex.advising.standing import columns, standing
-from simindex.bits.similarity import candidate_radius, share_within
+from simindex.advising.judged_pairs import EQUAL, Choice, Judged
+from simindex.advising.sample_pairs import columns, standing
+from simindex.bits.cosine import candidate_radius, share_within
 from simindex.checks import is_int, require, require_share
 from simindex.errors import InvalidBatch
 from simindex.records.advice import (

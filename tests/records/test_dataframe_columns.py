@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex.errors import InvalidBatch
-from simindex.records import columns
+from simindex.records import dataframe_columns
 
 WORDS = [5, 2**64 - 1, 9]
 NAMES = ["a", "b", "ü"]
@@ -125,7 +125,7 @@ def test_tables_are_no_columns_of_text(tmp_path: Path) -> None:
     """Their iteration gives the names of columns."""
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     frame = pandas.DataFrame({"text": TEXTS})
-    assert not columns.holds_text(frame)
+    assert not dataframe_columns.holds_text(frame)
     with simindex.open(tmp_path / "i.sim", "c", options=simindex.IndexOptions(
         recipe=simindex.Recipe()
     )) as index, pytest.raises(InvalidBatch, match="not uint64"):
@@ -135,13 +135,13 @@ def test_tables_are_no_columns_of_text(tmp_path: Path) -> None:
 def test_what_holds_text() -> None:
     for values in (["a"], (b"a",), np.array(["a"]), np.array([b"a"]), np.array(["a"], object),
                    np.array([], "U3")):
-        assert columns.holds_text(values)
+        assert dataframe_columns.holds_text(values)
     for values in ([], [5], "a", np.array("a"), np.array([["a"]]), np.arange(2), {"a": 1}, {"a"},
                    None, 5):
-        assert not columns.holds_text(values)
+        assert not dataframe_columns.holds_text(values)
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), np.float64("nan")])
 def test_nulls_of_all_libraries(value: Any) -> None:
-    assert columns.is_null(value)
-    assert not any(map(columns.is_null, ["", 0, 0.0, b"", np.uint64(0)]))
+    assert dataframe_columns.is_null(value)
+    assert not any(map(dataframe_columns.is_null, ["", 0, 0.0, b"", np.uint64(0)]))

@@ -28,7 +28,7 @@ import numpy as np
 
 from simindex.arrays import U64
 from simindex.checks import require_whole
-from simindex.distributed import adding, deduplication, questions, shardmap, verifying
+from simindex.distributed import additions, calls, deduplication, shard_check, shardmap
 from simindex.distributed.creation import (
     Run,
     listed,
@@ -37,11 +37,11 @@ from simindex.distributed.creation import (
     require_new,
     write_first_map,
 )
-from simindex.distributed.growing import split_shard
+from simindex.distributed.growth import split_shard
 from simindex.distributed.nearness import Near
-from simindex.distributed.plan import By, plan_shards
 from simindex.distributed.publication import build_of, build_shard
 from simindex.distributed.shard import opened
+from simindex.distributed.shard_plan import By, plan_shards
 from simindex.distributed.shardmap import ShardMap, read_map, write_map
 from simindex.errors import CorruptFile, IndexLocked, IndexNotFound, InvalidOption
 from simindex.options import IndexOptions
@@ -172,7 +172,7 @@ class Shards:
             "first": first, "limit": limit, "recall": recall, "method": method, "memory": memory,
             "memory_limit": memory_limit, "threads": threads,
         }
-        return self._current(lambda now: questions.query(self._run, now, batch, near, how))
+        return self._current(lambda now: calls.query(self._run, now, batch, near, how))
 
     def top(
         self, batch: Batch | Any, k: int = 10, *, method: str = "scan", max_error: int | str = 2,
@@ -187,7 +187,7 @@ class Shards:
             "method": method, "max_error": max_error, "rerank": rerank, "recall": recall,
             "threads": threads,
         }
-        return self._current(lambda now: questions.top(self._run, now, batch, k, how))
+        return self._current(lambda now: calls.top(self._run, now, batch, k, how))
 
     def pairs(
         self, *, h: int | None = None, similarity: float | None = None, measure: str = "cosine",
@@ -209,7 +209,7 @@ class Shards:
             now = self.check()
             given = False
             try:
-                for part in questions.pairs(
+                for part in calls.pairs(
                     self._run, now, near, limits, collapse_equal=collapse_equal
                 ):
                     given = True
@@ -238,7 +238,7 @@ class Shards:
             )
         near = Near(h, similarity, measure, recall)
         limits = {"memory_limit": memory_limit, "threads": threads}
-        return self._current(lambda now: questions.clusters(
+        return self._current(lambda now: calls.clusters(
             self._run, self._looked_at(now), near, limits, mode=mode, singletons=singletons
         ))
 
@@ -254,7 +254,7 @@ class Shards:
         near = Near(h, similarity, measure, recall)
         limits = {"memory_limit": memory_limit, "threads": threads}
         return self._current(
-            lambda now: questions.losers(self._run, self._looked_at(now), near, limits)
+            lambda now: calls.losers(self._run, self._looked_at(now), near, limits)
         )
 
     # -- changes -----------------------------------------------------------------------------------
@@ -276,8 +276,8 @@ class Shards:
             If a shard is missing, or one that gets rows has other bytes than it was published with.
             Nothing has changed.
         """
-        return self._changed(lambda now: adding.append(
-            self._run, now, adding.named(self._run, now, batch)
+        return self._changed(lambda now: additions.append(
+            self._run, now, additions.named(self._run, now, batch)
         ))
 
     def ingest(
@@ -298,7 +298,7 @@ class Shards:
             "threads": threads,
         }
         return self._changed(
-            lambda now: adding.ingest(self._run, now, batch, near, how, started=started)
+            lambda now: additions.ingest(self._run, now, batch, near, how, started=started)
         )
 
     def split(self, number: int) -> ShardMap:
@@ -341,13 +341,13 @@ class Shards:
 
     def verify(self) -> list[Finding]:
         """Reads all shards. An empty list means that they are what the map says."""
-        return self._current(lambda now: questions.verify(self._run, now), again=bool)
+        return self._current(lambda now: calls.verify(self._run, now), again=bool)
 
     # -- within ------------------------------------------------------------------------------------
 
     def _looked_at(self, now: ShardMap) -> ShardMap:
         """The map, once all its shards were looked at."""
-        for _ in self._run(verifying.check_shard, now.shards):
+        for _ in self._run(shard_check.check_shard, now.shards):
             pass
         return now
 

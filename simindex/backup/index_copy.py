@@ -26,7 +26,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from simindex.backup import place
+from simindex.backup import destination
 from simindex.backup.files import Files
 from simindex.errors import CorruptFile, SimindexError, StorageFailed
 from simindex.records.reports import BackupReport, Progress
@@ -73,14 +73,14 @@ def _made(
     index: Path, catalog: Catalog, uuid: bytes, path: Path, verify: bool,
     progress: Progress | None, started: float,
 ) -> BackupReport:
-    place.require_possible(path, index)
-    place.require_free_or_backup(path, index, uuid)
+    destination.require_possible(path, index)
+    destination.require_free_or_backup(path, index, uuid)
     clear_up(path)
     with ExitStack() as held:
         older: State | None = None
         lock: Descriptor | None = None
-        if place.require_free_or_backup(path, index, uuid):
-            older, lock = held.enter_context(place.held(path))
+        if destination.require_free_or_backup(path, index, uuid):
+            older, lock = held.enter_context(destination.held(path))
         with _forbidden_told(path):
             beside, folder = folder_beside(path)
         held.enter_context(folder)
@@ -119,7 +119,7 @@ def _name(new: Path, path: Path, index: Path, lock: Descriptor | None) -> None:
     """Gives a whole backup its name, which the older backup has whose lock is given."""
     if lock is not None:
         if not locks.is_locked(lock, path / "LOCK"):
-            raise place.kept(path, index, "is not what it was when the backup began")
+            raise destination.kept(path, index, "is not what it was when the backup began")
         take_the_place(path, new.parent)
         return
     try:
@@ -127,7 +127,7 @@ def _name(new: Path, path: Path, index: Path, lock: Descriptor | None) -> None:
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
-        raise place.kept(path, index, "was made by somebody else meanwhile") from error
+        raise destination.kept(path, index, "was made by somebody else meanwhile") from error
 
 
 def _give_up(beside: Path, path: Path) -> None:
@@ -223,10 +223,10 @@ class _Backup:
         ):
             reading = Reading(txn)
             self.value, _ = reading.head()
-            now = place.state(reading)
+            now = destination.state(reading)
             reason = None if self.older is None else why_not_older(self.older, now)
             if reason is not None:
-                raise place.kept(self.path, self.index, reason)
+                raise destination.kept(self.path, self.index, reason)
             self.files.take(_files(reading, now.head))
             way = encode((*now.way, branched(now.head.generation)))
             copy_commit(txn, now.head, environment, VALUE, way)

@@ -9,7 +9,7 @@ import pytest
 
 import simindex
 from simindex import Recipe
-from simindex.advising.calibrating import sampled
+from simindex.advising.recommendation import sampled
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.simhash.vectors import vectors_of
 

@@ -28,7 +28,7 @@ from sharded import (
 import simindex
 from simindex.arrays import U64
 from simindex.distributed import Shard, Shards, read_map
-from simindex.distributed.plan import By
+from simindex.distributed.shard_plan import By
 from simindex.errors import (
     CorruptFile,
     IndexExists,

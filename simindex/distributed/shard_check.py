@@ -1,7 +1,7 @@
 """Whether shards are what the map says: at once, or by reading all of them.
 
     check_shard     opens it, and compares what costs nothing        before any call that writes
-    verify_shard    reads all of it                                  (contents.py)
+    verify_shard    reads all of it                                  (shard_contents.py)
     shared_ids      ids that two shards both have                    once after a build
     known_names     which rows a shard has already                   before rows are added
 """

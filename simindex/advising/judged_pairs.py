@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from simindex.advising.intervals import Shares, rates
-from simindex.bits.similarity import threshold
+from simindex.bits.cosine import threshold
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.advising.goals import Asked
-    from simindex.advising.standing import Standing
+    from simindex.advising.sample_pairs import Standing
     from simindex.arrays import U16, Bools
     from simindex.records.advice import Rate
 

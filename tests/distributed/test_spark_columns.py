@@ -9,7 +9,7 @@ import oracle
 import pytest
 
 import simindex
-from simindex.distributed.bigints import (
+from simindex.distributed.spark_columns import (
     batch_of,
     fingerprints_column,
     require_columns,

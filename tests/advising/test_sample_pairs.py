@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simindex import Recipe
-from simindex.advising import standing as module
-from simindex.advising.standing import between, standing
+from simindex.advising import sample_pairs as module
+from simindex.advising.sample_pairs import between, standing
 from simindex.simhash.vectors import vectors_of
 
 
