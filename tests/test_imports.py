@@ -101,8 +101,10 @@ def test_a_command_loads_no_other_command() -> None:
 
 WRITER = {"simindex.writing.writer", "simindex.index.changes", "simindex.index.arrivals"}
 ENGINE = {"simindex.query.answerer", "simindex.planning.planner", "simindex.methods.psm"}
-READERS = {"simindex.inputs.jsonl", "simindex.inputs.warc", "simindex.inputs.columns", "csv"}
-FORMATS = READERS - {"simindex.inputs.jsonl"} | {"simindex.inputs.decompressors"}
+READERS = {
+    "simindex.inputs.json_lines", "simindex.inputs.warc", "simindex.inputs.parquet_files", "csv",
+}
+FORMATS = READERS - {"simindex.inputs.json_lines"} | {"simindex.inputs.decompressors"}
 READING = {"simindex.inputs.reading", "simindex.inputs.streams"}
 PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.index_copy",
          "simindex.distributed.collection", "simindex.advising.recommendation",

@@ -25,9 +25,9 @@ from simindex.cli.shared_options import Option, collected, is_open_as, regular_f
 from simindex.errors import InvalidInput
 from simindex.inputs import formats
 from simindex.inputs.document import ID_FIELDS, Intake
-from simindex.inputs.finding import name_from, printable
+from simindex.inputs.files import name_from, printable
 from simindex.inputs.markup import EXTRACTORS
-from simindex.inputs.names import expanded
+from simindex.inputs.paths import expanded
 from simindex.inputs.reading import (
     ReadOptions,
     holds_fingerprints,
@@ -39,7 +39,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document
-    from simindex.inputs.documents import Documents
+    from simindex.inputs.document_columns import Documents
     from simindex.inputs.fingerprints import Fingerprints
 
 inputs_argument: Option = click.argument(

@@ -20,7 +20,7 @@ from simindex.cli.learned_idf import Lesson
 from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
 from simindex.inputs.document import Document
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 
 
 def learned_and_kept(

@@ -24,7 +24,7 @@ from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
 from simindex.errors import InvalidOption
 from simindex.inputs.document import Document
-from simindex.inputs.documents import Documents, one_by_one
+from simindex.inputs.document_columns import Documents, one_by_one
 from simindex.values import dataclass
 
 FIRST_DOCUMENTS = 10_000

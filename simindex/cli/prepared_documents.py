@@ -28,7 +28,7 @@ from simindex.values import dataclass
 if TYPE_CHECKING:
     from simindex.cli.progress import Extent
     from simindex.inputs.document import Document, Intake
-    from simindex.inputs.documents import Documents
+    from simindex.inputs.document_columns import Documents
 
 
 @contextmanager

@@ -25,10 +25,10 @@ import numpy as np
 from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.index.deferred_half import DeferredHalf
 from simindex.index.documents import contained, document, names_of
 from simindex.index.gate_nearness import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
-from simindex.index.late import Late
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.queries import Asked, asked
@@ -94,9 +94,9 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
-            self._changes = cast("Changes", Late(partial(_changes, self._handle)))
+            self._changes = cast("Changes", DeferredHalf(partial(_changes, self._handle)))
             self._arrivals = cast(
-                "Arrivals", Late(partial(_arrivals, self._handle, self._changes))
+                "Arrivals", DeferredHalf(partial(_arrivals, self._handle, self._changes))
             )
             if not brief:
                 self._import_what_calls_need()
@@ -309,7 +309,7 @@ class Index:
         If a document has several rows, the two nearest rows are compared.
         `simindex.explain_pair` compares texts without an index.
         """
-        from simindex.index.explaining import explained_pair
+        from simindex.index.pair_explanation import explained_pair
 
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit

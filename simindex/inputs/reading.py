@@ -9,10 +9,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from simindex.errors import InvalidInput, InvalidOption
-from simindex.inputs import remote
+from simindex.inputs import remote_files
 from simindex.inputs.document import FINGERPRINTS, Document, Intake, Source
-from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
-from simindex.inputs.foreign import HEAD_BYTES, foreign
+from simindex.inputs.files import Found, Patterns, found, is_index, name_from, printable
+from simindex.inputs.foreign_formats import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
     AUTO,
     FORMATS,
@@ -34,7 +34,7 @@ from simindex.inputs.streams import (
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.inputs.documents import Documents, Later
+    from simindex.inputs.document_columns import Documents, Later
     from simindex.inputs.extraction import Extraction
     from simindex.inputs.fingerprints import Fingerprints
 
@@ -120,7 +120,7 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
     input named twice; MissingExtra for .zst without its library.
     """
     for path in inputs:
-        if remote.is_remote(path):
+        if remote_files.is_remote(path):
             _require_remote(path, check)
         elif path != STDIN and not os.path.exists(path):  # noqa: PTH110 - also of a very long name
             raise InvalidInput(
@@ -143,11 +143,11 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
 
 def _require_remote(path: str, check: str) -> None:
     try:
-        there = remote.exists(path)
-    except remote.RemoteError as error:
+        there = remote_files.exists(path)
+    except remote_files.RemoteError as error:
         raise InvalidInput(
             f"{_shortened(printable(path))}: cannot be opened: {error}",
-            remedy=remote.CHECK_ADDRESS, path=path,
+            remedy=remote_files.CHECK_ADDRESS, path=path,
         ) from error
     if not there:
         raise InvalidInput(
@@ -163,7 +163,7 @@ def rereadable(inputs: Sequence[str]) -> bool:
     """Whether a second reading finds the same: no standard input, no pipe."""
     return all(
         path != STDIN
-        and (remote.is_remote(path) or Path(path).is_file() or Path(path).is_dir())
+        and (remote_files.is_remote(path) or Path(path).is_file() or Path(path).is_dir())
         for path in inputs
     )
 
@@ -178,8 +178,8 @@ def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int
     unheard = Intake(max_errors=None)
     for file in found(inputs, patterns, unheard, options.without, options.written):
         with suppress(OSError):
-            if remote.is_remote(file.path):
-                size += remote.size_bytes(file.path) or 0
+            if remote_files.is_remote(file.path):
+                size += remote_files.size_bytes(file.path) or 0
             else:
                 size += Path(file.path).stat().st_size
     return size
@@ -289,7 +289,7 @@ def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None
 
 
 def _holds_fingerprints(path: str, asked: Format | None, text_field: str) -> bool:
-    if path != STDIN and not remote.is_remote(path) and not Path(path).is_file():
+    if path != STDIN and not remote_files.is_remote(path) and not Path(path).is_file():
         return False
     try:
         with open_bytes(path) as stream:
@@ -321,14 +321,14 @@ def _name_of(path: str, name: str, real: str, options: ReadOptions) -> str:
     """What a file or folder is named, by its path, as reached from the input, and without links."""
     if path == STDIN:
         return options.stdin_name
-    if remote.is_remote(path):
+    if remote_files.is_remote(path):
         return printable(path)
     return printable(name if options.origin is None else name_from(real, options.origin))
 
 
 def start_of_names(path: str, options: ReadOptions) -> str:
     """What names of the files that an input leads to begin with."""
-    if remote.is_remote(path):
+    if remote_files.is_remote(path):
         return printable(path)
     real = os.path.realpath(path)
     name = _name_of(path, PurePath(path).as_posix(), real, options)

@@ -20,7 +20,7 @@ import pytest
 import simindex
 from simindex.cli import learned_idf
 from simindex.inputs.formats import FORMATS
-from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.json_lines import read_jsonl
 from simindex.simhash.weighting import WEIGHTINGS
 
 Run = Callable[..., Any]

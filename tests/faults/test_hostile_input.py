@@ -23,10 +23,10 @@ import zstandard
 import simindex
 from simindex import Recipe
 from simindex.errors import CorruptFile, InvalidInput, SimindexError
+from simindex.inputs.csv_table import MAX_COLUMNS, MAX_SEPARATORS
 from simindex.inputs.document import Document, Intake
-from simindex.inputs.jsonl import MAX_VALUES
+from simindex.inputs.json_lines import MAX_VALUES
 from simindex.inputs.reading import ReadOptions, read
-from simindex.inputs.table import MAX_COLUMNS, MAX_SEPARATORS
 from simindex.query import audit
 from simindex.storage.catalog.records import Head
 

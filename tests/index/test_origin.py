@@ -17,7 +17,7 @@ import simindex
 from simindex.cli import program
 from simindex.errors import CorruptFile
 from simindex.index.origin import keep_origin, origin_of
-from simindex.inputs.finding import name_from
+from simindex.inputs.files import name_from
 from simindex.inputs.reading import ReadOptions, read
 from simindex.repair.check import require_usable
 

@@ -49,7 +49,7 @@ from simindex.cli.similarity import (
     within,
 )
 from simindex.cli.suggestions import suggested
-from simindex.inputs.finding import is_index
+from simindex.inputs.files import is_index
 from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:

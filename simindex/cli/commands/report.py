@@ -34,7 +34,7 @@ from simindex.cli.similarity import (
 )
 from simindex.cli.targets import require_apart
 from simindex.errors import InvalidOption
-from simindex.inputs.names import expanded
+from simindex.inputs.paths import expanded
 from simindex.inputs.reading import require_inputs
 from simindex.outputs.whole_file import whole_file
 

@@ -13,7 +13,7 @@ import pytest
 import simindex
 from simindex import Index, IndexOptions, Match, Recipe
 from simindex.errors import CorruptFile, InvalidBatch
-from simindex.index import arrivals, arriving_texts
+from simindex.index import arrivals, kernel_arrivals
 from simindex.query.answerer import Answerer
 from simindex.storage.tables.keys import key_hash
 
@@ -46,9 +46,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return documents
 
 
-def as_it_came(self: Any, text: Any, key: Any, *_: Any) -> arriving_texts.Left:
+def as_it_came(self: Any, text: Any, key: Any, *_: Any) -> kernel_arrivals.Left:
     """In place of `found`, so that every text is asked in the usual way."""
-    return arriving_texts.Left(text, key)
+    return kernel_arrivals.Left(text, key)
 
 
 def crawled(
@@ -106,7 +106,7 @@ def test_they_are_found_and_stored_as_in_the_usual_way(
 
     found = crawled(tmp_path / "a.sim", options, texts, name)
     usual = len(asked)
-    monkeypatch.setattr(arriving_texts.ArrivingTexts, "found", as_it_came)
+    monkeypatch.setattr(kernel_arrivals.KernelArrivals, "found", as_it_came)
     assert crawled(tmp_path / "b.sim", options, texts, name) == found
     assert sum(match is not None for match in found[0]) > 10
     if recipe is not RECIPES["stop words"]:
@@ -125,7 +125,7 @@ def test_rows_have_the_names_of_the_usual_way(
     texts = [page.encode() if number % 2 else page for number, page in enumerate(pages(60))]
     given: Any = texts
     found = crawled(tmp_path / "a.sim", options, given, name, h=4)
-    monkeypatch.setattr(arriving_texts.ArrivingTexts, "found", as_it_came)
+    monkeypatch.setattr(kernel_arrivals.KernelArrivals, "found", as_it_came)
     assert crawled(tmp_path / "b.sim", options, given, name, h=4) == found
 
 
@@ -209,7 +209,7 @@ def test_a_row_that_a_signal_handler_has_overwritten_is_not_counted(
 ) -> None:
     """A handler may add a document between any two steps; both go into the same free place."""
     first, second, third = pages(3)
-    usual, waiting = arriving_texts.WritingCall.__enter__, [second]
+    usual, waiting = kernel_arrivals.WritingCall.__enter__, [second]
     with opened(index_path) as index:
 
         def interrupted(*arguments: Any) -> Any:
@@ -218,7 +218,7 @@ def test_a_row_that_a_signal_handler_has_overwritten_is_not_counted(
             return usual(*arguments)
 
         index.seen_or_add(third, "third")
-        monkeypatch.setattr(arriving_texts.WritingCall, "__enter__", interrupted)
+        monkeypatch.setattr(kernel_arrivals.WritingCall, "__enter__", interrupted)
         assert index.seen_or_add(first, "caller") is None
         monkeypatch.undo()
         for text, key in ((first, "caller"), (second, "handler"), (third, "third")):

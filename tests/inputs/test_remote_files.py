@@ -19,7 +19,7 @@ import pytest
 from web_records import gzipped, record
 
 from simindex.errors import InvalidInput, MissingExtra
-from simindex.inputs.names import expanded
+from simindex.inputs.paths import expanded
 from simindex.inputs.reading import ReadOptions, read, require_inputs, size_bytes
 
 Take = Callable[..., Any]

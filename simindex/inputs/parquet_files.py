@@ -12,7 +12,7 @@ from datetime import date, time
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
-from simindex.inputs.documents import Documents, column_of
+from simindex.inputs.document_columns import Documents, column_of
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.magics import ARROW_MAGIC, STREAM_MAGIC

@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 
 import simindex
-from simindex.index.late import Late
+from simindex.index.deferred_half import DeferredHalf
 from simindex.index.opening import opened
 
 
@@ -19,7 +19,7 @@ def test_it_is_made_once_when_it_is_first_asked_for() -> None:
         made.append("made")
         return "text"
 
-    late = Late(make)
+    late = DeferredHalf(make)
     assert made == []
     assert late.upper() == "TEXT" and late.title() == "Text"
     assert made == ["made"]
@@ -33,7 +33,7 @@ def test_threads_that_ask_at_once_get_the_same() -> None:
         made.append("made")
         return "text"
 
-    late, begin = Late(make), threading.Barrier(4)
+    late, begin = DeferredHalf(make), threading.Barrier(4)
 
     def ask() -> None:
         begin.wait()

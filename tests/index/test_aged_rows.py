@@ -9,7 +9,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.index.ages import aged_rows, append_aged
+from simindex.index.aged_rows import aged_rows, append_aged
 from simindex.storage.tables import times
 
 TIMED = IndexOptions(times=True, batch_rows=16)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.inputs.document import Intake
-from simindex.inputs.finding import AGAIN, printable
+from simindex.inputs.files import AGAIN, printable
 from simindex.inputs.reading import ReadOptions, read
 
 Take = Callable[..., Any]

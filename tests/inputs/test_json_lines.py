@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
-from simindex.inputs import jsonl
+from simindex.inputs import json_lines
 from simindex.inputs.document import Document, Intake, Source
-from simindex.inputs.jsonl import read_jsonl
+from simindex.inputs.json_lines import read_jsonl
 from simindex.inputs.reading import read
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
@@ -165,7 +165,7 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.skipif(jsonl.orjson() is None, reason="orjson is not installed")
+@pytest.mark.skipif(json_lines.orjson() is None, reason="orjson is not installed")
 @given(
     st.lists(
         BAD | st.dictionaries(st.sampled_from(["id", "text", "doc", "n"]), VALUES).map(
@@ -181,11 +181,11 @@ def test_the_fast_reader_finds_what_the_other_one_finds(
 ) -> None:
     """Large whole numbers, NaN and halves of surrogate pairs included."""
     found = []
-    for reader in (jsonl.orjson, lambda: None):
+    for reader in (json_lines.orjson, lambda: None):
         bad: list[str] = []
         intake = Intake(max_errors=None, report=lambda record, bad=bad: bad.append(str(record)))
         source = Source("f", "f", intake, 1 << 20, id_field=id_field)
-        with mock.patch.object(jsonl, "orjson", reader):
+        with mock.patch.object(json_lines, "orjson", reader):
             documents = list(read_jsonl(io.BytesIO(b"\n".join(given_lines)), source))
         found.append((documents, bad, intake.id_fields, intake.numbered))
     assert found[0] == found[1]
@@ -193,7 +193,7 @@ def test_the_fast_reader_finds_what_the_other_one_finds(
 
 def test_a_record_nested_too_deep_is_bad_wherever_it_stands() -> None:
     """orjson reads it; a later look at its fields might not."""
-    deep = b"[" * (jsonl.MAX_NESTING + 1) + b"]" * (jsonl.MAX_NESTING + 1)
+    deep = b"[" * (json_lines.MAX_NESTING + 1) + b"]" * (json_lines.MAX_NESTING + 1)
     record = b'{"id": "a%d", "text": "words", "more": %s}'
     intake = Intake(max_errors=None)
     given_lines = [record % (number, deep if number == 2 else b"[]") for number in range(4)]

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from simindex.inputs.document import Source, Unusable
-from simindex.inputs.foreign import looks_like
+from simindex.inputs.fed_window import Window
+from simindex.inputs.foreign_formats import looks_like
 from simindex.inputs.http_body import media_type_of
-from simindex.inputs.window import Window
 
 URI, RECORD_ID = "WARC-Target-URI", "WARC-Record-ID"
 """Headers that name a record: the first by default."""

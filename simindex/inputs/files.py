@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from simindex.inputs import remote
+from simindex.inputs import remote_files
 from simindex.inputs.streams import STDIN
 from simindex.values import dataclass
 
@@ -105,7 +105,7 @@ def found(
         if given == STDIN:
             yield Found(given, given, given, named=True)
             continue
-        if remote.is_remote(given):
+        if remote_files.is_remote(given):
             yield from _remote(given, patterns, intake, reached)
             continue
         real = os.path.realpath(given)
@@ -139,10 +139,12 @@ def _remote(
 ) -> Iterator[Found]:
     """The file of an address, or those below it that the patterns reach."""
     try:
-        folder = remote.is_folder(given)
-        paths = [path for path in remote.below(given) if patterns.reach(path)] if folder else [""]
-    except remote.RemoteError as error:
-        intake.bad(given, None, f"cannot be listed: {error}", remote.CHECK_ADDRESS)
+        folder = remote_files.is_folder(given)
+        paths = [""]
+        if folder:
+            paths = [path for path in remote_files.below(given) if patterns.reach(path)]
+    except remote_files.RemoteError as error:
+        intake.bad(given, None, f"cannot be listed: {error}", remote_files.CHECK_ADDRESS)
         return
     for path in paths:
         address = f"{given.rstrip('/')}/{path}" if folder else given

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simindex.inputs.csv_table import read_table
 from simindex.inputs.document import Document, Intake, Source
-from simindex.inputs.table import read_table
 
 CELLS = st.text(
     st.characters(exclude_categories=("Cs",), exclude_characters="\r"), max_size=20

@@ -84,7 +84,7 @@ class _Ready(NamedTuple):
         return key is None or (len(key) <= MAX_KEY_BYTES and (kind is bytes or key.isascii()))
 
 
-class ArrivingTexts:
+class KernelArrivals:
     """Of one handle."""
 
     def __init__(self, handle: Handle, deadline: Deadline, seen: Tally) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from simindex.errors import InvalidInput
-from simindex.inputs.names import expanded
+from simindex.inputs.paths import expanded
 
 pytestmark = pytest.mark.usefixtures("inside")
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import BinaryIO
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
-from simindex.inputs.foreign import HEAD_BYTES
+from simindex.inputs.foreign_formats import HEAD_BYTES
 from simindex.inputs.streams import first_bytes, lines, unmarked
 
 SEPARATORS = (",", "\t", ";", "|")

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from simindex.inputs import columns
+from simindex.inputs import parquet_files
 from simindex.inputs.document import Intake
-from simindex.inputs.documents import Documents, one_by_one
+from simindex.inputs.document_columns import Documents, one_by_one
 from simindex.inputs.reading import ReadOptions, read, read_in_columns
 
 IDS: list[Any] = ["a", "b", "d:7", "ä", "", None, "x" * 70_000, "f.parquet:2"]
@@ -56,8 +56,8 @@ def test_rows_in_columns_are_those_one_at_a_time(
     })
     parquet.write_table(table, place)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "ROWS", 3)
-        patch.setattr(columns, "COLUMN_ROWS", 3)
+        patch.setattr(parquet_files, "ROWS", 3)
+        patch.setattr(parquet_files, "COLUMN_ROWS", 3)
         (single, _), (some, _) = both(place, ReadOptions(max_record_bytes=LIMIT))
     assert some == single
 
@@ -71,7 +71,8 @@ def test_nearly_all_rows_come_in_columns(tmp_path: Path) -> None:
     (single, _), (some, items) = both(path, ReadOptions())
     assert some == single
     apart = [one for one in items if not isinstance(one, Documents)]
-    assert len(apart) == 2 * columns.COLUMN_ROWS - 1, "the first rows, and those around the null"
+    rows = parquet_files.COLUMN_ROWS
+    assert len(apart) == 2 * rows - 1, "the first rows, and those around the null"
     (column,) = (one for one in items if isinstance(one, Documents))
     assert column[5] == single[0][column.first + 3] and column[-1] == column[len(column) - 1]
     assert list(column[2:4]) == [column[2], column[3]]

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any
 
 
-class Late:
+class DeferredHalf:
     """Has the attributes of what `make` gives, which is called when one is first asked for.
 
     It does not put that into its own place: it would have to know its owner for that, and an owner

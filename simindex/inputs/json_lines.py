@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 from simindex.inputs.fields import MISSING, field_names, field_of
 from simindex.inputs.line_columns import LineColumns
 from simindex.inputs.streams import (

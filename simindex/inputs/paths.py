@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from simindex.errors import InvalidInput
-from simindex.inputs.finding import printable
-from simindex.inputs.remote import CHECK_ADDRESS, RemoteError, is_pattern, is_remote, matching
+from simindex.inputs.files import printable
+from simindex.inputs.remote_files import CHECK_ADDRESS, RemoteError, is_pattern, is_remote, matching
 from simindex.inputs.streams import STDIN, Unreadable, lines, open_bytes, unmarked
 
 MAX_PATH_BYTES = 1 << 14

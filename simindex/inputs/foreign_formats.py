@@ -6,7 +6,7 @@ import json
 import re
 
 from simindex.inputs.fields import MISSING, field_of
-from simindex.inputs.remote import file_name
+from simindex.inputs.remote_files import file_name
 from simindex.inputs.streams import COMPRESSIONS, compression_of, suffix_of, unmarked
 from simindex.values import dataclass
 
