@@ -106,7 +106,7 @@ READERS = {
 }
 FORMATS = READERS - {"simindex.inputs.json_lines"} | {"simindex.inputs.decompressors"}
 READING = {"simindex.inputs.reading", "simindex.inputs.streams"}
-PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.index_copy",
+PARTS = {"simindex.pairs.pair_search", "simindex.repair.rebuild", "simindex.backup.index_copy",
          "simindex.distributed.collection", "simindex.advising.recommendation",
          "simindex.planning.fleet"}
 
@@ -142,7 +142,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["export", "{}"], WRITER | ENGINE | READERS | PARTS, 140),
         (["backup", "{}", "{}.new"], WRITER | ENGINE | READERS | PARTS - {
             "simindex.backup.index_copy"}, 130),
-        (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.search"}, 150),
+        (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.pair_search"}, 150),
         (["delete", "{}", "--key", "0"], READERS | PARTS, 205),
         (["expire", "{}", "--older-than", "30d"], ENGINE | READERS | PARTS, 140),
     ],
@@ -165,13 +165,13 @@ def test_a_command_loads_what_it_asks_for(
     [
         (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 180),
         (["dedup", "{}.jsonl"], FORMATS | PARTS, 255),
-        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.search"}, 235),
+        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.pair_search"}, 235),
         (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 200),
         (["merge", "{}", "{}.twin", "-o", "{}.merged"], ENGINE | READING | READERS | PARTS, 150),
         (["plan", "--rows", "1M"], WRITER | READING | READERS | PARTS | {
             "simindex.storage.catalog", "simindex.planning.measurement", "statistics"}, 105),
         (["report", "{}", "-o", "{}.html"], WRITER | READERS | PARTS - {
-            "simindex.pairs.search"}, 225),
+            "simindex.pairs.pair_search"}, 225),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -106,7 +106,7 @@ class Index:
             raise
 
     def _import_what_calls_need(self) -> None:
-        import simindex.simhash.reader
+        import simindex.simhash.recipe_kernels
 
         self._handle.prepare_answers()
         if self._handle.writer is not None:

@@ -28,7 +28,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile
 from simindex.index.writing_call import WritingCall
 from simindex.options import MAX_KEY_BYTES, KeyKind
-from simindex.simhash.reader import kernel_of_arrivals
+from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.writing.recent import nearer
 
 if TYPE_CHECKING:

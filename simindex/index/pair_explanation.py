@@ -10,7 +10,7 @@ import numpy as np
 from simindex.checks import require
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.documents import document
-from simindex.planning.comparing import nearness
+from simindex.planning.pair_explanation import nearness
 from simindex.simhash.comparison import compared, each_row
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """Why the fingerprints of two texts are near or not: their features, sums and bits beside each
-other. `planning.comparing` has the call.
+other. `planning.pair_explanation` has the call.
 
     cosine(a, b) = sum of w_a w_b / (|w_a| |w_b|)       of the recipe's own weights
     a sum W_j = sum of v_ij w_i has mean 0 and standard deviation |w|, over the vectors v

@@ -39,7 +39,7 @@ from simindex.errors import (
     RecipeMismatch,
     StorageFull,
 )
-from simindex.pairs.deduplication import Nearness, greedy
+from simindex.pairs.buffer_losses import Nearness, greedy
 from simindex.planning.similarity import similar as planning_similar
 
 BY = ("rows", "prefix", "ones")

@@ -1,6 +1,6 @@
 """`simindex dedup`: a stream of documents without near-duplicates, through an index on disk.
 
-    documents -> buffer -> lost to a stored one, or to one of the buffer     deduplication.py
+    documents -> buffer -> lost to a stored one, or to one of the buffer     buffer_losses.py
                         -> the others written out, in the order of the input
                         -> those stored, in one commit
 
@@ -56,7 +56,7 @@ from simindex.inputs.streams import STDIN
 
 if TYPE_CHECKING:
     from simindex.cli.dedup.matched_index import MatchedIndex
-    from simindex.pairs.deduplication import Nearness
+    from simindex.pairs.buffer_losses import Nearness
 
 FIRST_BUFFER, BUFFER = 1 << 12, 1 << 14
 """Documents of a buffer: with `--keep first`, where its end changes nothing, so few that reading,
@@ -354,7 +354,7 @@ def _nearness(
 
     `weighted` is whether stored rows are asked for with weights: all buffers have their radius.
     """
-    from simindex.pairs.deduplication import Nearness
+    from simindex.pairs.buffer_losses import Nearness
     from simindex.planning.similarity import similar
 
     recipe = matched.prepared.recipe

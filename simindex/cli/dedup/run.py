@@ -46,10 +46,10 @@ from simindex.cli.dedup.winners import lost_to
 from simindex.cli.slots import Slot, read_ahead
 from simindex.inputs.document import ID_FIELDS, Document, Intake
 from simindex.inputs.document_columns import Documents, one_by_one
-from simindex.pairs.deduplication import NOWHERE, Losses, Nearness, any_neighbour, greedy, whole
+from simindex.pairs.buffer_losses import NOWHERE, Losses, Nearness, any_neighbour, greedy, whole
+from simindex.pairs.doubtful_pairs import texts_of
 from simindex.pairs.stored_winners import Stored, nearer_among, nearest_ahead, nearest_stored
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
-from simindex.pairs.verifying import texts_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

@@ -32,10 +32,10 @@ from simindex.cli.dedup.marks import Loss
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidInput
 from simindex.outputs.columns import key_text
-from simindex.pairs.deduplication import NOWHERE, Nearness, greedy
+from simindex.pairs.buffer_losses import NOWHERE, Nearness, greedy
+from simindex.pairs.doubtful_pairs import texts_of
 from simindex.pairs.stored_winners import nearest_stored
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
-from simindex.pairs.verifying import texts_of
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, I64, U8, U16

@@ -28,8 +28,8 @@ from simindex.values import dataclass
 if TYPE_CHECKING:
     from simindex.cli.dedup.texts import KeptTexts
     from simindex.cli.input_options import Reading
-    from simindex.pairs.deduplication import Nearness
-    from simindex.pairs.verifying import Verifier
+    from simindex.pairs.buffer_losses import Nearness
+    from simindex.pairs.doubtful_pairs import Verifier
     from simindex.records.clusters import Clusters
     from simindex.records.verification import Verification
 
@@ -144,7 +144,7 @@ class Verifying:
     def of(cls, near: Nearness, recipe: Any, folder: Path) -> Verifying:
         """For a run with a similarity, with a file in a temporary folder."""
         from simindex.cli.dedup.texts import KeptTexts
-        from simindex.pairs.verifying import Verifier
+        from simindex.pairs.doubtful_pairs import Verifier
         from simindex.planning.doubt import doubt_of
 
         assert near.similar is not None  # as was checked

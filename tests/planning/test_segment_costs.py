@@ -10,7 +10,7 @@ from simindex.bits.design import BlockDesign
 from simindex.planning.forecast import Imagined
 from simindex.planning.machine import USUAL
 from simindex.planning.question import Question
-from simindex.planning.segments import compaction
+from simindex.planning.segment_costs import compaction
 from simindex.records.reports import Compaction
 from simindex.storage.tables.record import MAX_ROWS
 

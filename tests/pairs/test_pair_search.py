@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pair_oracle import Listed, collapsed, expected
 
-from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch
+from simindex.pairs.live_rows import StoredRows
+from simindex.pairs.pair_search import PairSearch
 from simindex.pairs.tiles import Found, Room
 from simindex.storage.tables.table import Table, sort_table
 

@@ -5,7 +5,7 @@ import pytest
 import simindex
 from simindex import Recipe
 from simindex.errors import RecipeMismatch
-from simindex.simhash.contrast import LABELS, contrast
+from simindex.simhash.recipe_differences import LABELS, contrast
 
 TEXTS = ["the quick brown fox", "the lazy dog", "five dozen liquor jugs"]
 

@@ -13,8 +13,8 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.bits.cosine import candidate_radius, threshold
 from simindex.errors import CorruptFile, InvalidOption
-from simindex.pairs.rows import StoredRows
-from simindex.pairs.sketches import PairSketches
+from simindex.pairs.live_rows import StoredRows
+from simindex.pairs.sketch_filter import PairSketches
 from simindex.planning.similarity import similar
 from simindex.records.sketches import packed, words_of
 from simindex.storage.tables.table import sort_table
@@ -225,7 +225,7 @@ def test_sketches_are_read_in_portions(
         words_of(table.sketches) for table in tables if table.sketches is not None and len(table)
     ])
     pairs = 3000
-    monkeypatch.setattr("simindex.pairs.sketches.COMPARED_BYTES", 17 * 1000)
+    monkeypatch.setattr("simindex.pairs.sketch_filter.COMPARED_BYTES", 17 * 1000)
     a, b = rng.integers(0, 300, (2, pairs), dtype=np.uint64)
     sketches = PairSketches(
         stored, similar(0.9, h=None, recall=1.0, bits=64, sketch_bits=128)

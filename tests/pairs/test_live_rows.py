@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import oracle
 
-from simindex.pairs import rows as stored_rows
-from simindex.pairs.rows import KeyRange, StoredRows, key_word
+from simindex.pairs import live_rows as stored_rows
+from simindex.pairs.live_rows import KeyRange, StoredRows, key_word
 from simindex.storage.tables.table import Table, sort_table
 
 

@@ -30,7 +30,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U32, U64, Bools
 from simindex.pairs.find_all import partition
-from simindex.pairs.rows import KeyRange, Rows, StoredRows, TileRanges
+from simindex.pairs.live_rows import KeyRange, Rows, StoredRows, TileRanges
 from simindex.pairs.tiles import Found, Room, Tile
 from simindex.records.reports import Progress
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.simhash.features import UNITS
-from simindex.simhash.shortest import SHORTEST, SMALLEST_RADIUS, radius_for, shortest_text
+from simindex.simhash.shortest_text import SHORTEST, SMALLEST_RADIUS, radius_for, shortest_text
 from simindex.simhash.weighting import WEIGHTINGS
 
 KINDS = sorted(SHORTEST)

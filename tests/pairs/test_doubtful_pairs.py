@@ -8,8 +8,8 @@ import pytest
 
 from simindex import Recipe
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.pairs import verifying
-from simindex.pairs.verifying import Verifier, known_texts, texts_of, verifier_of
+from simindex.pairs import doubtful_pairs
+from simindex.pairs.doubtful_pairs import Verifier, known_texts, texts_of, verifier_of
 from simindex.planning.doubt import doubt_of
 from simindex.planning.similarity import similar
 from simindex.records.verification import Verification
@@ -50,7 +50,7 @@ def test_a_pair_without_a_text_remains_as_estimated() -> None:
 
 
 def test_so_many_are_compared_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "MOST_COMPARED", 2)
+    monkeypatch.setattr(doubtful_pairs, "MOST_COMPARED", 2)
     verifier = made()
     others = [(LIKELY, "far"), (LIKELY, "far"), (LIKELY, "near")]
     assert nearest(verifier, *others) is None

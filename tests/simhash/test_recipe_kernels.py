@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from simindex.errors import InvalidBatch
-from simindex.simhash import reader
+from simindex.simhash import recipe_kernels
 from simindex.simhash.recipe import Recipe
 
 
@@ -27,15 +27,15 @@ def test_counting_holds_a_portion_at_a_time_whatever_it_is_given(monkeypatch):
     texts = distinct_words(60)
     recipe = Recipe(ngram=(1, 2), weighting="tfidf")
     whole = recipe.document_frequencies(texts)
-    monkeypatch.setattr(reader, "COUNTED_CHARACTERS", 3000)
+    monkeypatch.setattr(recipe_kernels, "COUNTED_CHARACTERS", 3000)
     seen = []
-    real = reader.Reader._answer
+    real = recipe_kernels.RecipeKernels._answer
 
     def watched(self, portion, first, threads, calls):
         seen.append((first, len(portion)))
         return real(self, portion, first, threads, calls)
 
-    monkeypatch.setattr(reader.Reader, "_answer", watched)
+    monkeypatch.setattr(recipe_kernels.RecipeKernels, "_answer", watched)
     for given in (texts, tuple(texts), iter(texts), pa.array(texts), pa.chunked_array([texts])):
         seen.clear()
         counted = recipe.document_frequencies(given)
@@ -49,7 +49,7 @@ def test_words_through_python_are_held_a_portion_at_a_time(monkeypatch):
     texts = distinct_words(60)
     recipe = Recipe(stop_words=["0w1"], ngram=2)
     whole = recipe.batch(texts)
-    monkeypatch.setattr(reader, "SPLIT_CHARACTERS", 3000)
+    monkeypatch.setattr(recipe_kernels, "SPLIT_CHARACTERS", 3000)
     for given in (texts, iter(texts), pa.array(texts)):
         made = recipe.batch(given)
         assert made.weights.tolist() == whole.weights.tolist()

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.pairs import deduplication
-from simindex.pairs.deduplication import NOWHERE, Nearness, any_neighbour, greedy
+from simindex.pairs import buffer_losses
+from simindex.pairs.buffer_losses import NOWHERE, Nearness, any_neighbour, greedy
 
 Loss = tuple[int, int] | None
 
@@ -32,7 +32,7 @@ def lost_by_brute_force(
     return lost
 
 
-def as_list(losses: deduplication.Losses) -> list[Loss]:
+def as_list(losses: buffer_losses.Losses) -> list[Loss]:
     return [
         None if winner < 0 else (winner, distance)
         for winner, distance in zip(losses.winner.tolist(), losses.distance.tolist(), strict=True)
@@ -58,7 +58,7 @@ def test_greedy_keeps_by_rank_and_loses_to_the_nearest_kept(
     outside = data.draw(st.sets(st.sampled_from(rows).map(tuple), max_size=2)) if rows else set()
     excluded = [tuple(row) in outside for row in rows]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(deduplication, "BLOCK_ROWS", block)
+        patched.setattr(buffer_losses, "BLOCK_ROWS", block)
         losses = greedy(
             np.array(rows, np.uint64).reshape(-1, words), np.array(order, np.int64),
             np.array(excluded, np.bool_), Nearness(h),
@@ -77,7 +77,7 @@ def test_any_neighbour_is_another_row_within_h(
 ) -> None:
     rows = data.draw(buffers(words))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(deduplication, "BLOCK_ROWS", block)
+        patched.setattr(buffer_losses, "BLOCK_ROWS", block)
         losses = as_list(any_neighbour(np.array(rows, np.uint64).reshape(-1, words), Nearness(h)))
     for row, (mine, loss) in enumerate(zip(rows, losses, strict=True)):
         others = [apart(mine, other) for b, other in enumerate(rows) if b != row]

@@ -63,7 +63,7 @@ class Simhashes:
     features: I64
 
 
-class Reader:
+class RecipeKernels:
     """What a `Recipe` asks of the kernels; immutable, for any number of threads."""
 
     def __init__(self, recipe: Any) -> None:
@@ -281,8 +281,8 @@ def kernel_of_arrivals(recipe: Any) -> _native.TextRecipe | None:
     recipe cannot weigh them."""
     if recipe.weighting == "given" or not recipe.fitted or isinstance(recipe.tokenizer, str):
         return None
-    reader: Reader = recipe._reader
-    return reader.kernel if reader.plain else None
+    kernels: RecipeKernels = recipe._kernels
+    return kernels.kernel if kernels.plain else None
 
 
 def _joined(made: list[Simhashes], bits: int, sketch_bits: int) -> Simhashes:

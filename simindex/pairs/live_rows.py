@@ -9,7 +9,7 @@
 Every read goes through the tables once, from front to back, in pieces that stay in cache. Tables
 are sorted by word 0, so a range of keys from bit 0 on is a slice of each: no other row is read.
 
-`TileRanges` plans by counting which rows are together in a tile; see `search`.
+`TileRanges` plans by counting which rows are together in a tile; see `pair_search`.
 """
 
 from __future__ import annotations

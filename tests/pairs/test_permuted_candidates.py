@@ -11,11 +11,11 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.pairs import permutations
+from simindex.pairs import permuted_candidates
 from simindex.pairs.all_pairs import search_of
 from simindex.pairs.find_all import partition
-from simindex.pairs.permutations import Order, Orders, chosen, orders_of
-from simindex.pairs.rows import StoredRows
+from simindex.pairs.live_rows import StoredRows
+from simindex.pairs.permuted_candidates import Order, Orders, chosen, orders_of
 from simindex.pairs.tiles import Room
 from simindex.planning.similarity import Similar, similar
 from simindex.records.sketches import packed
@@ -77,7 +77,7 @@ def test_candidates_agree_on_a_block_in_one_order(
     monkeypatch: pytest.MonkeyPatch, room: tuple[int, int], parts: int
 ) -> None:
     """Each pair once, whatever fits the memory, with rows that are equal, and deleted ones."""
-    monkeypatch.setattr(permutations, "chosen", lambda rows, similar: FEW)
+    monkeypatch.setattr(permuted_candidates, "chosen", lambda rows, similar: FEW)
     rng = np.random.default_rng(parts)
     rows, sketch = pairs_of(rng, 150, 0.93)
     rows[10:40], sketch[10:40] = rows[10], sketch[10]  # a hot document
@@ -150,7 +150,7 @@ def test_pairs_say_how_candidates_are_found(
         index.append(Batch(rows, ids=np.arange(800, dtype=np.uint64), sketch=sketch))
         index.commit()
         exact = list(index.pairs(similarity=0.9))
-        monkeypatch.setattr(permutations, "chosen", partial(forced, asked=ASKED))
+        monkeypatch.setattr(permuted_candidates, "chosen", partial(forced, asked=ASKED))
         some = list(index.pairs(similarity=0.9, progress=lambda *done: told.append(done)))
         every = list(index.pairs(similarity=0.9, method="blocks"))
         clusters = index.clusters(similarity=0.9)

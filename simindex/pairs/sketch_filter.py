@@ -16,7 +16,7 @@ import numpy as np
 
 from simindex.arrays import U8, U16, U64, Bools
 from simindex.bits.splitmix import mixed
-from simindex.pairs.rows import StoredRows
+from simindex.pairs.live_rows import StoredRows
 from simindex.pairs.tiles import Found
 from simindex.planning.similarity import Similar
 from simindex.query.sketches import COMPARED_BYTES, distances
