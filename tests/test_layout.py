@@ -72,6 +72,7 @@ TESTED_BY = {
     "inputs/extras.py": "inputs/test_archives.py",
     "inputs/gzip_members.py": "inputs/test_warc.py",
     "inputs/plain_text.py": "inputs/test_reading.py",
+    "inputs/read_options.py": "inputs/test_reading.py",
     "inputs/archive_records.py": "inputs/test_warc.py",
     "inputs/fed_window.py": "inputs/test_warc.py",
     "index/agreement.py": "index/test_handle.py",

@@ -28,13 +28,8 @@ from simindex.inputs.document import ID_FIELDS, Intake
 from simindex.inputs.files import name_from, printable
 from simindex.inputs.markup import EXTRACTORS
 from simindex.inputs.paths import expanded
-from simindex.inputs.reading import (
-    ReadOptions,
-    holds_fingerprints,
-    read,
-    read_fingerprints,
-    read_in_columns,
-)
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import holds_fingerprints, read, read_fingerprints, read_in_columns
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

@@ -25,6 +25,7 @@
     line_columns.py      JSON lines of a file as such columns, by a kernel
     extraction.py        texts of HTML pages, taken by several processes
     fingerprints.py      what readers of fingerprints give and check
+    read_options.py      how inputs are read
     reading.py           all of it together
 
 Every reader is a generator that holds one record or one column at a time, whatever the size of its

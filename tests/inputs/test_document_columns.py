@@ -18,7 +18,8 @@ from pyarrow import parquet
 from simindex.inputs import parquet_files
 from simindex.inputs.document import Intake
 from simindex.inputs.document_columns import Documents, one_by_one
-from simindex.inputs.reading import ReadOptions, read, read_in_columns
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, read_in_columns
 
 IDS: list[Any] = ["a", "b", "d:7", "ä", "", None, "x" * 70_000, "f.parquet:2"]
 TEXTS: list[Any] = ["one two", "五六", "", None, "long " * 30]

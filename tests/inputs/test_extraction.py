@@ -21,7 +21,8 @@ from simindex.inputs.document import Document, Intake
 from simindex.inputs.document_columns import Later
 from simindex.inputs.extraction import Extraction, in_turn
 from simindex.inputs.markup import MAX_ATTRIBUTES
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 pytest.importorskip("resiliparse")
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from simindex.inputs.document import Intake
 from simindex.inputs.files import AGAIN, printable
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 Take = Callable[..., Any]
 

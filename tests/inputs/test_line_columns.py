@@ -15,7 +15,8 @@ from simindex.errors import InvalidInput
 from simindex.inputs import json_lines, line_columns
 from simindex.inputs.document import Intake
 from simindex.inputs.document_columns import Documents, one_by_one
-from simindex.inputs.reading import ReadOptions, read, read_in_columns
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, read_in_columns
 
 GOOD = [
     b'{"id": "a", "text": "one two"}', b'{"text": "t\\u00e9\\n", "id": "b", "n": [1, {"x": null}]}',

@@ -20,7 +20,8 @@ from web_records import gzipped, record
 
 from simindex.errors import InvalidInput, MissingExtra
 from simindex.inputs.paths import expanded
-from simindex.inputs.reading import ReadOptions, read, require_inputs, size_bytes
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, require_inputs, size_bytes
 
 Take = Callable[..., Any]
 

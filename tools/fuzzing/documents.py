@@ -23,7 +23,8 @@ from simindex.cli.commands import delete
 from simindex.inputs import csv_table, decompressors, json_lines, line_columns
 from simindex.inputs.document import Intake
 from simindex.inputs.document_columns import one_by_one
-from simindex.inputs.reading import ReadOptions, read, read_in_columns
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, read_in_columns
 from simindex.options import MAX_KEY_BYTES
 from simindex.simhash import recipe_bytes
 

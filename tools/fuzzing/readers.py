@@ -24,7 +24,8 @@ from fuzzing import documents
 from fuzzing.target import Target, workplace
 from simindex.inputs import arc, csv_table, json_lines, markup, warc
 from simindex.inputs.document import Intake
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 from simindex.options import MAX_KEY_BYTES
 
 LIMIT_BYTES = 1 << 12

@@ -25,7 +25,8 @@ from simindex.advising.judged_pairs import EQUAL
 from simindex.advising.recommendation import calibrate
 from simindex.advising.sample_pairs import between
 from simindex.bits.cosine import threshold
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 from simindex.simhash.vectors import vectors_of
 
 WIDE, CERTAIN = 2048, 0.12

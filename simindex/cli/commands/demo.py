@@ -35,7 +35,7 @@ from simindex.cli.python_functions import LEAST_WORDS, Function, functions_of, m
 from simindex.cli.shared_options import NamedPath, distance, json_option
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
-from simindex.inputs.reading import ReadOptions
+from simindex.inputs.read_options import ReadOptions
 from simindex.values import dataclass
 
 SHOWN_PAIRS = 3
