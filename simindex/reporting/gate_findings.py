@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from simindex.inputs.document import BadRecord
 from simindex.outputs.columns import key_text
+from simindex.records.gate import share_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class Verdict:
     @property
     def share(self) -> float:
         """Of the documents, those with a match."""
-        return self.matched / self.documents if self.documents else 0.0
+        return share_of(self.documents, self.matched)
 
     @property
     def exit_code(self) -> int:
