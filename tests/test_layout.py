@@ -8,12 +8,13 @@
 1. A test file in a folder of the package names a module of that folder, or is of a suite. 2. Every
 module has a test file of its name, or a row in TESTED_BY. 3. A row names a module that needs it,
 and a test file that is there. 4. Test modules do not import each other: what they share is in a
-plain module of `tests/`.
+plain module of `tests/`. 5. Modules of two folders have one name only if it is listed here.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -125,6 +126,16 @@ TESTED_BY = {
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""
 
+SAME_NOUN = frozenset({
+    "agreement", "build", "calls", "check", "clusters", "creation", "csv_table", "edits", "files",
+    "fleet", "formats", "gate", "growth", "index_report", "json_lines", "names", "opening",
+    "pair_explanation", "pairs", "permuted", "query", "question", "recommendation", "similarity",
+    "sketches", "stars", "values", "verification",
+})
+"""Names that modules of several folders have: one noun, of which each has its part. A module of a
+lower layer has the value or the work, and one of a higher layer what users type or read. Readers
+and writers of one format have its name."""
+
 
 def below(root: Path, pattern: str) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in root.rglob(pattern))
@@ -168,6 +179,12 @@ def untested(
         yield f"{module}: is not a module; remove its row from TESTED_BY"
 
 
+def shared_names(modules: Iterable[str]) -> set[str]:
+    """The names that modules of more than one folder have."""
+    counts = Counter(module.rpartition("/")[2].removesuffix(".py") for module in modules)
+    return {name for name, count in counts.items() if count > 1}
+
+
 def imported(path: str) -> Iterator[str]:
     for node in ast.walk(ast.parse((TESTS / path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -197,7 +214,12 @@ def test_test_modules_import_no_other() -> None:
     assert found == []
 
 
+def test_modules_of_two_folders_share_only_names_of_one_noun() -> None:
+    assert shared_names(MODULES) == SAME_NOUN
+
+
 def test_planted_faults_of_the_layout_are_found() -> None:
+    assert shared_names(["cli/reading.py", "inputs/reading.py", "cli/app.py"]) == {"reading"}
     assert misplaced(["bits/test_vosh.py", "bits/test_vo.py"], MODULES) == [
         "bits/test_vo.py: names no module of its folder"
     ]
