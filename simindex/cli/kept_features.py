@@ -30,7 +30,7 @@ def learned_and_kept(
     """The recipe fitted on all documents, and these again, in columns of features.
 
     As `learned_idf.learned_from_sample` of all documents: no recipe of fewer than `least`, and no
-    documents where they take more than `learning.MOST_HELD_BYTES`.
+    documents where they take more than `learned_idf.MOST_HELD_BYTES`.
     """
     from simindex.simhash.feature_columns import FeatureKeeper
 

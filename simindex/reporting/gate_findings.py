@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from simindex.inputs.document import BadRecord
 from simindex.outputs.columns import key_text
-from simindex.records.gate import share_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ class Verdict:
     @property
     def share(self) -> float:
         """Of the documents, those with a match."""
+        from simindex.records.gate import share_of
+
         return share_of(self.documents, self.matched)
 
     @property
