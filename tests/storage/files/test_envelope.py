@@ -56,8 +56,7 @@ def write(
         for place, values in enumerate(contents or CONTENTS):
             writer.write(place, values)
         writer.finish()
-        path = file.publish(name, partial(reads_back, name=name))
-    return path
+        return file.publish(name, partial(reads_back, name=name))
 
 
 @pytest.fixture(scope="module")

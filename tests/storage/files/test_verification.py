@@ -29,8 +29,7 @@ def write(directory: Path) -> Path:
         writer.write(0, np.arange(2 * ROWS, dtype=np.uint64))
         writer.write(1, np.arange(ROWS, dtype=np.uint64))
         writer.finish()
-        path = file.publish("a.rows", partial(reads_back, name="a.rows"))
-    return path
+        return file.publish("a.rows", partial(reads_back, name="a.rows"))
 
 
 def opened(path: Path, verify: Verify = "lazy") -> tuple[Envelope, list[np.ndarray]]:
