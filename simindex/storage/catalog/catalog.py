@@ -306,8 +306,8 @@ class Catalog:
                 txn.put(database, key, value)
             txn.put("head", b"head", sealed.value)
             records = len(edit.puts) + len(edit.deletes)
-            self.environment.reserve(
-                page_bytes([value for _, _, value in edit.puts], records, len(sealed.value))
+            self._begin(
+                txn, page_bytes([value for _, _, value in edit.puts], records, len(sealed.value))
             )
             edit.begun = True
             txn.commit()
@@ -323,7 +323,7 @@ class Catalog:
         with self._changing(expected) as txn:
             for key, value in pages:
                 txn.put("headers", key, value)
-            self.environment.reserve(page_bytes([value for _, value in pages], len(pages)))
+            self._begin(txn, page_bytes([value for _, value in pages], len(pages)))
             txn.commit()
 
     def staged(self, segment: str) -> bool:
@@ -345,13 +345,13 @@ class Catalog:
                     if page == 0:
                         break
                     count += page
-            self.environment.reserve(page_bytes([], count))
+            self._begin(txn, page_bytes([], count))
             txn.commit()
 
     @contextmanager
     def _changing(self, expected: bytes) -> Iterator[Transaction]:
-        """One transaction on the head that is expected, which the `with` block commits once it has
-        the space for it, by `reserve`.
+        """One transaction on the head that is expected; the `with` block begins its commit, and
+        commits.
 
         An OSError comes from the file system, as of `reserve`. It is StorageFull where there is no
         space; others pass, and the handle translates them, see `refusals`. An `lmdb.Error` comes
@@ -381,6 +381,11 @@ class Catalog:
             if begun and not isinstance(error, lmdb.MapFullError):
                 raise self._unknown(error) from error
             raise writing_error(error, self.path) from error
+
+    def _begin(self, txn: Transaction, new_bytes: int) -> None:
+        """Takes the space of a commit, which begins with that."""
+        self.environment.reserve(new_bytes)
+        txn.begun = True
 
     def _unknown(self, error: Exception) -> CommitFailed:
         return CommitFailed(

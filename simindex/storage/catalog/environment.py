@@ -367,5 +367,4 @@ class Transaction:
 
     def commit(self) -> None:
         """Makes the writes durable."""
-        self.begun = True
         disk.system.lmdb(self._data, self._txn.commit)

@@ -19,7 +19,6 @@ from simindex.storage.catalog.environment import Transaction
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
 from simindex.storage.catalog.values import PART_BYTES, PARTED, pack, seal
-from simindex.storage.files.disk import System
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)
@@ -436,26 +435,25 @@ def test_missing_head_is_damage(catalog: Catalog) -> None:
         ("delete", lmdb.PageNotFoundError("page"), CorruptFile),
         ("put", lmdb.BadTxnError("invalid"), StorageFailed),
         ("put", OSError(5, "EIO"), OSError),
-        ("lmdb", lmdb.MapFullError("full"), StorageFull),
-        ("lmdb", lmdb.DiskError("ENOSPC"), CommitFailed),
-        ("lmdb", lmdb.Error("Input/output error"), CommitFailed),
-        ("lmdb", OSError(5, "EIO"), CommitFailed),
+        ("commit", lmdb.MapFullError("full"), StorageFull),
+        ("commit", lmdb.DiskError("ENOSPC"), CommitFailed),
+        ("commit", lmdb.Error("Input/output error"), CommitFailed),
+        ("commit", OSError(5, "EIO"), CommitFailed),
     ],
 )
 def test_failed_commit_is_typed_and_changes_nothing(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, method: str, error: Exception,
     seen: type[Exception],
 ) -> None:
-    """`System.lmdb` is what a commit does at its end."""
     before = catalog.head_value()
 
-    def fail(self: object, *arguments: Any) -> None:
+    def fail(self: Transaction, *arguments: Any) -> None:
         raise error
 
     edit = edit_of(catalog)
     edit.set_value("options", b"x")
     with monkeypatch.context() as patch, pytest.raises(seen):
-        patch.setattr(System if method == "lmdb" else Transaction, method, fail)
+        patch.setattr(Transaction, method, fail)
         catalog.commit(edit)
     assert catalog.head_value() == before
     again = edit_of(catalog)
