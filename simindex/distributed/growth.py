@@ -16,12 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from simindex.arrays import U64
+from simindex.arrays import U32, U64
 from simindex.distributed import digest, regions
 from simindex.distributed.publication import Known, build_of, name_of, published, require_fitting
-from simindex.distributed.shard import Shard, ids_of, named_rows, opened
+from simindex.distributed.shard import CHUNK_ROWS, Shard, ids_of, named_rows, opened
 from simindex.distributed.shard_contents import require_untouched
 from simindex.errors import InvalidOption
+from simindex.index.aged_rows import aged_rows, append_aged
 from simindex.index.index import Index
 from simindex.index.opening import open as open_index
 from simindex.records.batch import Batch
@@ -58,9 +59,9 @@ def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Sha
     or by their number of ones if that is what its region is. Their regions cover that of the shard.
 
     The first one keeps the number, the second one gets `number`. The shard itself stays as it is.
-    Weights that the shard has sampled do not go along, and rows get the time of the split in place
-    of theirs. Raises InvalidOption if the first 64 bits of all rows are equal, or their numbers of
-    ones, and what `extend_shard` raises.
+    Rows keep the times when they came. Weights that the shard has sampled do not go along. Raises
+    InvalidOption if the first 64 bits of all rows are equal, or their numbers of ones, and what
+    `extend_shard` raises.
     """
     with opened(shard) as index:
         require_untouched(shard)
@@ -73,8 +74,9 @@ def split_shard(shard: Shard, number: int, root: str | Path) -> tuple[Shard, Sha
             )
         options = replace(index.options, recipe=index.recipe)
         first, second = (
-            build_of(options, place, half, _Rows(index, half), root)
+            build_of(options, place, half, rows, root, fill=rows.fill)
             for half, place in zip(halves, (shard.number, number), strict=True)
+            for rows in (_Rows(index, half),)
         )
     return first, second
 
@@ -86,12 +88,20 @@ class _Rows:
         self._index, self._region = index, region
 
     def __iter__(self) -> Iterator[Batch]:
-        for _, batch in named_rows(self._index):
-            chosen = regions.inside(batch.rows, self._region)
-            if chosen.all():
-                yield batch
-            elif chosen.any():
-                yield batch.take(chosen.nonzero()[0])
+        return (batch for batch, _ in self._aged())
+
+    def fill(self, index: Index) -> None:
+        """Appends them to another index, with the times when they came."""
+        for batch, came in self._aged():
+            append_aged(index, batch, came)
+
+    def _aged(self) -> Iterator[tuple[Batch, U32 | None]]:
+        for batch, came in aged_rows(self._index, CHUNK_ROWS):
+            chosen = regions.inside(batch.rows, self._region).nonzero()[0]
+            if len(chosen) == len(batch):
+                yield batch, came
+            elif len(chosen):
+                yield batch.take(chosen), None if came is None else came[chosen]
 
 
 def _halves(index: Index, region: str) -> tuple[str, str] | None:

@@ -41,6 +41,7 @@ from simindex.errors import (
     InvalidOption,
     RecipeMismatch,
 )
+from simindex.index.index import Index
 from simindex.index.opening import open as open_index
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
@@ -116,13 +117,20 @@ def build_of(
     root: str | Path,
     *,
     work: str | Path | None = None,
+    fill: Callable[[Index], None] | None = None,
 ) -> Shard:
-    """`build_shard` of a shard that is in no plan: one that is split off or added later."""
+    """`build_shard` of a shard that is in no plan: one that is split off or added later.
+
+    `fill` appends the batches where more is known of their rows, such as when they came.
+    """
     for batch in batches:
         require_fitting(batch, options, options.recipe)
 
     def write(path: Path) -> None:
         with open_index(path, "n", options=options) as index:
+            if fill is not None:
+                fill(index)
+                return
             for batch in batches:
                 index.append(batch)
 

@@ -190,7 +190,7 @@ def write_map(new: ShardMap) -> None:
                         remedy="check the disk", path=str(root / MAP),
                     )
 
-            file.replace(MAP, same)
+            file.publish(MAP, same, replacing=True)
         named = {shard.folder for shard in new.shards}
         for shard in () if before is None else before.shards:
             if shard.folder not in named:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -150,13 +149,13 @@ class Arrivals:
                     now = committer.fitting(self._options, document, None)
                     if _open_choices(now) != _open_choices(options):  # another thread was first
                         checked_document(document, None, self._options, recipe)
-                add = partial(committer.add_recent, commit_s=commit_s)
                 if decides or (self.handle.recipe is None and document.recipe is not None):
-                    committer.admitted(document, options, add)
+                    with committer.admitting(document, options):
+                        committer.add_recent(document, commit_s)
                 else:
                     if self.handle.recipe is not recipe:
                         check_recipe(document.recipe, self.handle.recipe)
-                    add(document)
+                    committer.add_recent(document, commit_s)
                 if committer.recent.due_at < inf:
                     self._deadline.expect(committer.recent.due_at)
                 self._seen.added += 1

@@ -24,6 +24,7 @@ more
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class PairSearch:
         """Every pair once, at most about `room.pairs` at a time."""
         held: list[Found] = []
         size = 0
-        for piece in self._pieces():
+        for piece in chain.from_iterable(self._pieces()):
             if not len(piece):
                 continue
             if size and size + len(piece) > self._chunk:
@@ -89,7 +90,9 @@ class PairSearch:
         if held:
             yield Found.joined(held)
 
-    def _pieces(self) -> Iterator[Found]:
+    def _pieces(self) -> Iterator[Iterator[Found]]:
+        """Of each tile, and of each two that share values of a block; to be used one after the
+        other."""
         done = 0
         planned = TileRanges(self._stored, self._room.rows, self._collapse)
         whole: Tile | None = None
@@ -106,11 +109,11 @@ class PairSearch:
                     else:
                         tile = self._tile(one)
                     if block == 0 and self._found is None:
-                        yield from self._equal(tile, one)
-                    yield from self._within(tile, block)
+                        yield self._equal(tile, one)
+                    yield self._within(tile, block)
                     for other in ranges[place + 1 :]:
                         if not (block and one.equal and other.equal and _alike(one, other)):
-                            yield from self._across(tile, self._tile(other), block)
+                            yield self._across(tile, self._tile(other), block)
                     done += one.rows
                     if self._progress is not None:
                         self._progress(done // len(self._blocks), len(self._stored))

@@ -26,9 +26,12 @@ from simindex.distributed import (
 )
 from simindex.distributed.shard import both_opened
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
+from simindex.index.aged_rows import aged_rows
+from simindex.writing import waiting
 
 ROWS = families(1, 40)
 PLAN = plan_shards(40, 2)
+LONG_AGO = 1_000_000_000
 
 
 def part(number: int) -> list[simindex.Batch]:
@@ -53,6 +56,20 @@ def test_splitting_divides_the_rows(tmp_path: Path) -> None:
     assert sum(half.rows for half in halves) == made.rows
     assert split_shard(made, 5, tmp_path) == halves
     assert [verify_shard(half) for half in (*halves, made)] == [[], [], []]
+
+
+def test_rows_keep_their_times_in_both_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_shards(40, 1, options=simindex.IndexOptions(times=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(waiting, "now", lambda: LONG_AGO)
+        made = build_shard(plan, 0, [plan.part(0, simindex.Batch(ROWS))], tmp_path)
+    for half in split_shard(made, 5, tmp_path):
+        with simindex.open(half.path) as index:
+            came = [times for _, times in aged_rows(index, 7)]
+        assert half.rows == sum(map(len, came)) > 0
+        assert all((times == LONG_AGO).all() for times in came)
 
 
 def test_a_half_of_the_rows_of_an_older_version_is_another_shard(tmp_path: Path) -> None:
