@@ -441,7 +441,7 @@ def test_module_keeps_its_layer_and_its_doors(path: str) -> None:
         ("storage/tables/table.py", "from importlib import import_module as i\n__import__(name)"),
         ("methods/psm.py", "from simindex.planning.planner import plan"),
         ("methods/__init__.py", "from ..index import Index"),
-        ("index/index.py", "from simindex.inputs import jsonl"),
+        ("index/index.py", "from simindex.inputs import json_lines"),
         ("index/index.py", "from ..cli import main"),
         ("__init__.py", "from simindex.cli import main"),
         ("__init__.py", "_HOMES = {'cli.app': ('Program',)}\n" + LATE_HERE),
