@@ -15,8 +15,8 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simindex.errors import SimindexError
-from simindex.index.arriving_texts import ArrivingTexts, Left, Near
 from simindex.index.deadline import Deadline
+from simindex.index.kernel_arrivals import KernelArrivals, Left, Near
 from simindex.index.writing_call import WritingCall
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
@@ -73,7 +73,7 @@ class Arrivals:
         self._settling = settling
         self._deadline = Deadline(self._commit_added)
         self._seen = handle.counts.seen_or_add
-        self._texts = ArrivingTexts(handle, self._deadline, self._seen)
+        self._texts = KernelArrivals(handle, self._deadline, self._seen)
         self._slow = self._apart = 0
         """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
 

@@ -235,7 +235,7 @@ class Answerer:
 
     def compaction(self, snapshot: Snapshot, rows: int, *, h: int) -> Compaction | None:
         """What a full compaction to so many rows would bring; see `Compaction`."""
-        from simindex.planning.segments import compaction
+        from simindex.planning.segment_costs import compaction
 
         tables = snapshot.tables
         if len(tables) < 2:

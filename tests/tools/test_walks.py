@@ -49,8 +49,8 @@ def test_the_way_down_ends_with_the_deed(capsys: pytest.CaptureFixture[str]) -> 
     assert first == "storage/files/refusals: typed.<locals>.checked"
     assert last == "storage/files/durable: NewFile.publish"
     assert ways["pairs"].split(", ")[1:] == [
-        "pairs/search: PairSearch.__iter__", "pairs/search: PairSearch._within",
-        "pairs/search: PairSearch._compared",
+        "pairs/pair_search: PairSearch.__iter__", "pairs/pair_search: PairSearch._within",
+        "pairs/pair_search: PairSearch._compared",
     ]
 
 
