@@ -34,7 +34,7 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import regions
-from simindex.distributed.publication import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
+from simindex.distributed.publication import UNFINISHED, clear_up_shard, remove
 from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,
@@ -45,6 +45,7 @@ from simindex.errors import (
     raised_by_a_handler,
 )
 from simindex.storage.files import durable, locks
+from simindex.storage.files.published import FOLDER, NAME, SEAL
 from simindex.storage.files.refusals import translated
 from simindex.values import dataclass
 
