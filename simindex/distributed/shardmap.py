@@ -45,11 +45,9 @@ from simindex.errors import (
     raised_by_a_handler,
 )
 from simindex.storage.files import durable, locks
-from simindex.storage.files.published import FOLDER, NAME, SEAL
+from simindex.storage.files.published import FOLDER, MAP, NAME, SEAL
 from simindex.storage.files.refusals import translated
 from simindex.values import dataclass
-
-MAP = "shards.json"
 
 KIND, VERSION = "simindex shard map", 1
 

@@ -1,7 +1,7 @@
 """The names of published shards: directories of indexes that nobody writes to any more.
 
-    pages.shards/shards/00003-9f3c5a7e12d4b680/51d0c7a94e8b2f36/
-                 FOLDER NAME                   SEAL
+    pages.shards/shards.json                                       MAP
+    pages.shards/shards/00003-9f3c5a7e12d4b680/51d0c7a94e8b2f36/   FOLDER NAME SEAL
 
 An index at such a place is read only, and what helps where it is damaged is a copy of it. A copy at
 another place is an index like all others.
@@ -13,6 +13,9 @@ import re
 from pathlib import Path
 
 from simindex.errors import ReadOnlyIndex
+
+MAP = "shards.json"
+"""In the folder of a collection: which shards it has."""
 
 FOLDER = "shards"
 """Of the shards of a collection, next to their map."""
