@@ -287,6 +287,8 @@ def _decoded(root: Path, path: Path, data: bytes) -> ShardMap:
         if raised_by_a_handler(error):
             raise
         what = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+            what = f"is not JSON ({error})"
         raise CorruptFile(
             f"{path} is damaged: it {what}", remedy=RESTORE, path=str(path)
         ) from error

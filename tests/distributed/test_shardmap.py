@@ -197,6 +197,13 @@ def test_a_map_that_contradicts_itself_is_refused(
     assert says in str(raised.value)
 
 
+@pytest.mark.parametrize("data", [b"", b'{"kind": "simindex', b"\xff\xfe", b"shards"])
+def test_a_map_that_is_cut_short_is_said_to_be_no_json(root: Path, data: bytes) -> None:
+    (root / MAP).write_bytes(data)
+    with pytest.raises(CorruptFile, match=r"shards\.json is damaged: it is not JSON \("):
+        read_map(root)
+
+
 @pytest.mark.parametrize("facts", [[], None, {}])
 def test_facts_that_are_none_are_refused(root: Path, facts: Any) -> None:
     rewritten(root, lambda content: content.update(facts=facts))

@@ -26,8 +26,9 @@ NAME = re.compile(r"[0-9]{5,}-[0-9a-f]{16}", re.ASCII)
 SEAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
 """Of a shard in it."""
 
-RESTORE = "restore the shard from a copy, or build it again"
-"""What helps where a shard is damaged."""
+RESTORE = "restore the shard from a copy, or build the collection again"
+"""What helps where a shard is damaged. Built alone it has another seal, so the map does not name it.
+"""
 
 
 def is_published(directory: Path) -> bool:
