@@ -27,7 +27,7 @@ SEAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
 """Of a shard in it."""
 
 RESTORE = "restore the shard from a copy, or build the collection again"
-"""What helps where a shard is damaged. One that is built alone has another seal, so no map names it.
+"""What helps where a shard is damaged. If it is built alone, it has another seal than the map says.
 """
 
 
