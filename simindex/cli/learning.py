@@ -18,10 +18,11 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_of
+from simindex.cli.chunks import Chunk, chunk_bytes, chunks, texts_of
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
+from simindex.cli.workers import AT_ONCE, at_once
 from simindex.errors import InvalidOption
 from simindex.inputs.document import Document
 from simindex.inputs.documents import Documents, one_by_one
@@ -113,25 +114,27 @@ def learned_from_sample(
 
     held_bytes = 0
     held: deque[Chunk] | None = deque()
-    keeper, slot, fewer = FeatureKeeper(recipe), Slot[Chunk](chunk_bytes), all_but_one()
+    keeper, slot = FeatureKeeper(recipe, calls=AT_ONCE), Slot[Chunk](chunk_bytes)
+
+    def count_chunk(chunk: Chunk, threads: int) -> None:
+        keeper.count(texts_of(chunk) if fraction == 1 else [
+            document.text for document in chunk if in_sample(
+                document.place if document.numbered else document.key, fraction
+            )
+        ], threads)
+
     with (
         Progress("learning word weights", quiet=quiet, extent=extent) as progress,
         closing(read_ahead(chunks(documents), slot)) as read,
+        closing(at_once(read, count_chunk, lambda: slot.waits)) as counted_chunks,
     ):
-        for chunk in read:
-            # Unless the reader is ahead and waits, a processor is left to it.
-            threads = None if slot.was_full() else fewer
+        for chunk, _ in counted_chunks:
             if held is not None:
                 slim, taken = slimmed(chunk, printed)
                 held.append(slim)
                 held_bytes += taken
                 if held_bytes > MOST_HELD_BYTES:
                     held = None
-            keeper.count(texts_of(chunk) if fraction == 1 else [
-                document.text for document in chunk if in_sample(
-                    document.place if document.numbered else document.key, fraction
-                )
-            ], threads)
             progress.advance(len(chunk))
     counted = keeper.counted()
     chosen = counted.documents
