@@ -35,6 +35,10 @@ MOST_HELD_BYTES = 256_000_000
 """Text held in memory at most to learn from a stream, except for the last document; and to read
 inputs once that can be read twice."""
 
+FORETOLD_SHARE, FORETOLD_TIMES = 8, 2
+"""Once an eighth of that is held, and the size of the files says that it would become twice as much
+as may be held, it is given up."""
+
 HOLDING_S = 5.0
 """After so long a stream that is held is told of: whoever waits for output learns why."""
 
@@ -92,6 +96,27 @@ class Lesson:
         return {"documents": self.documents, **how}
 
 
+class Limit:
+    """How much of the documents of some inputs is held."""
+
+    def __init__(self, extent: Extent | None) -> None:
+        self._intake = None if extent is None else extent.intake
+        self._total_bytes = None if extent is None else extent.file_bytes()
+
+    def is_beyond(self, held_bytes: int) -> bool:
+        """Whether documents that take so much now take too much, or will once all are read."""
+        if held_bytes > MOST_HELD_BYTES:
+            return True
+        if self._intake is None or self._total_bytes is None:
+            return False
+        # What is read is ahead of what is held, so less is foretold than there will be.
+        return (
+            held_bytes * FORETOLD_SHARE > MOST_HELD_BYTES
+            and held_bytes * self._total_bytes
+            > FORETOLD_TIMES * MOST_HELD_BYTES * self._intake.read_bytes
+        )
+
+
 def in_sample(name: str, fraction: float) -> bool:
     """Whether the document of this name is in a sample of such a share."""
     import mmh3
@@ -107,14 +132,16 @@ def learned_from_sample(
     """The recipe fitted on a share of the documents, all of which are read, and they again.
 
     No recipe if the share holds fewer documents than `least`; InvalidOption if it holds none and
-    one is enough. Documents whose texts take more than MOST_HELD_BYTES are not held: None in their
-    place says that they are to be read once more. Otherwise as of `learned_from_first`.
+    one is enough. Documents whose texts take more than MOST_HELD_BYTES, or will, are not held: None
+    in their place says that they are to be read once more. Otherwise as of `learned_from_first`.
     """
     from simindex.simhash.feature_columns import FeatureKeeper
 
     held_bytes = 0
     held: deque[Chunk] | None = deque()
     keeper, slot = FeatureKeeper(recipe, calls=AT_ONCE), Slot[Chunk](chunk_bytes)
+    # Who prints documents reads all of their files. Of columns a part may be read.
+    limit = Limit(extent if printed else None)
 
     def count_chunk(chunk: Chunk, threads: int) -> None:
         keeper.count(texts_of(chunk) if fraction == 1 else [
@@ -133,7 +160,7 @@ def learned_from_sample(
                 slim, taken = slimmed(chunk, printed)
                 held.append(slim)
                 held_bytes += taken
-                if held_bytes > MOST_HELD_BYTES:
+                if limit.is_beyond(held_bytes):
                     held = None
             progress.advance(len(chunk))
     counted = keeper.counted()
