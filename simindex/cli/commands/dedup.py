@@ -205,7 +205,7 @@ def dedup(
         opened.enter_context(place.index)
         rows_before = len(place.index)
         near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated,
-                         weighted=not verify_text)
+                         weighted=not (verify_text or whole))
         h, similarity_given = near.h, similarity
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity
