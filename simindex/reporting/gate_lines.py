@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from simindex.outputs.columns import as_json_line, key_text
-from simindex.reporting.gated import Flagged, Opening, Verdict
+from simindex.reporting.gated import Flagged, Opening, Verdict, similarity_of
+
+if TYPE_CHECKING:
+    from simindex.records.matches import Match
 
 
 class GateLines:
@@ -20,17 +23,7 @@ class GateLines:
         place = flagged.place
         self._write({
             "kind": "match", "document": place.key, "file": place.path, "line": place.line,
-            "matches": [
-                {
-                    "id": match.id, "key": key_text(match.key), "distance": match.distance,
-                    **({} if match.similarity is None else {
-                        "similarity": round(match.similarity, 4),
-                        "similarity_error": round(match.similarity_error or 0.0, 4),
-                    }),
-                }
-                for match in flagged.matches
-            ],
-            "more": flagged.more,
+            "matches": [_told(match) for match in flagged.matches], "more": flagged.more,
         })
 
     def end(self, verdict: Verdict) -> None:
@@ -48,3 +41,11 @@ class GateLines:
 
     def _write(self, record: dict[str, Any]) -> None:
         self._stream.write(as_json_line(record) + "\n")
+
+
+def _told(match: Match) -> dict[str, Any]:
+    told = {"id": match.id, "key": key_text(match.key), "distance": match.distance}
+    found = similarity_of(match)
+    if found is None:
+        return told
+    return {**told, "similarity": found[0], "similarity_error": found[1]}

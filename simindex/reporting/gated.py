@@ -59,6 +59,14 @@ def nearness_of(match: Match, bits: int) -> str:
     return f"similarity {match.similarity:.2f} ± {match.similarity_error or 0:.2f}"
 
 
+def similarity_of(match: Match) -> tuple[float, float] | None:
+    """The estimated similarity of a match and its standard error, in four decimals; None without
+    a similarity. The error is never 0: only exact similarities have none."""
+    if match.similarity is None or match.similarity_error is None:
+        return None
+    return round(match.similarity, 4), max(round(match.similarity_error, 4), 1e-4)
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """What is known before the first document is asked about."""
