@@ -297,7 +297,7 @@ def share_for(similarity: float, h: int, bits: int) -> float:
     """A recall below 1 that makes h the radius of candidates, in as few decimals as do."""
     within = share_within(h, similarity, bits)
     for decimals in range(3, 17):
-        share = floor(within * 10**decimals) / 10**decimals
+        share = floor(within * 10.0**decimals) / 10.0**decimals
         if 0 < share < 1 and candidate_radius(similarity, share, bits) == h:
             return share
     return min(max(within, nextafter(0.0, 1.0)), nextafter(1.0, 0.0))
