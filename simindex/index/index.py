@@ -568,6 +568,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float | None = None,
         limit: int | None = USUAL_LIMIT,
         max_matches: int | None = None,
@@ -589,6 +590,8 @@ class Index:
         similarity : float, optional
             The least cosine of a match in place of h, as in `query`. Default: 0.85 if there are
             sketches, and h is not given.
+        measure : str
+            What `similarity` is, as in `query`.
         recall : float, optional
             As in `query`. Default: 1.0, and 0.95 of the pairs at a similarity.
         limit : int, optional
@@ -618,7 +621,9 @@ class Index:
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(documents)
-        near = gate_nearness(h, similarity, recall, sketched=asking.sketches is not None)
+        near = gate_nearness(
+            h, similarity, recall, measure, sketched=asking.sketches is not None
+        )
         found = self.query(
             asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
         )

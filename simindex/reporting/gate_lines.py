@@ -36,6 +36,7 @@ class GateLines:
             "bad_records": verdict.bad_records, "max_matches": limits.max_matches,
             "max_share": limits.max_share, "index": opening.index, "bits": opening.bits,
             "h": opening.h, "similarity": opening.similarity,
+            **({} if opening.measure == "cosine" else {"measure": opening.measure}),
             "guarantee": "; ".join(verdict.guarantees), "seconds": round(verdict.seconds, 3),
         })
 

@@ -81,13 +81,16 @@ class Opening:
     inputs: Sequence[str]
     version: str
     """Of simindex."""
+    measure: str = "cosine"
+    """What the similarity is."""
 
     @property
     def asked(self) -> str:
         """What counts as a match, in words."""
         if self.similarity is None:
             return f"within {self.h} of {self.bits} bits"
-        return f"similarity {self.similarity:g} or more"
+        named = "similarity" if self.measure == "cosine" else "resemblance"
+        return f"{named} {self.similarity:g} or more"
 
 
 @dataclass(frozen=True, slots=True)
