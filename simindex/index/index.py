@@ -35,6 +35,7 @@ from simindex.query.queries import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.gate import GateLimits, GateReport
 from simindex.records.matches import NO_NEIGHBOUR
+from simindex.records.sketches import record_bytes
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, typed
 from simindex.storage.snapshot import live_rows
@@ -906,6 +907,10 @@ class Index:
         question = asked(given, recipe=handle.recipe_of_texts, bits=handle.options.bits)
         if isinstance(given, Batch):
             check_recipe(given.recipe, handle.recipe)
+        words = handle.options.sketch_words
+        if words and question.sketches is None and not len(question.rows):
+            # An empty list may be one of texts, which a similarity compares by their sketches.
+            question = question._replace(sketches=np.empty((0, record_bytes(words)), np.uint8))
         return question
 
     @typed
