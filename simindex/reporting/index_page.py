@@ -186,10 +186,12 @@ def _pairs(survey: Survey) -> str:
     more = "at least " if found.cut else ""
     made = bars(values, told=f"{more}{total:,} pairs by {by}", across=across) if total else ""
     if survey.near is not None:
+        differ = f"they differ in at most {survey.near.most} of {survey.near.bits:,} bits"
         made += note(
-            f"Near-duplicates have a {survey.near} or more: they differ in at most "
-            f"{survey.near.most} of {survey.near.bits:,} bits, and were candidates within "
-            f"{survey.h} of {survey.bits:,}."
+            f"Near-duplicates have a {survey.near} or more: {differ}, and were candidates within "
+            f"{survey.h} of {survey.bits:,}." if survey.sketch_bits else
+            f"The radius for a {survey.near} decides, because there are no sketches. "
+            f"Near-duplicates are within it: {differ}. Some of them are less similar."
         )
     made += note(
         f"{more}{total:,} pairs of different {different}, and {found.equal_rows:,} rows whose "
