@@ -1281,6 +1281,8 @@ class Index:
         ----------
         batch : Batch, or uint64 (m,) or (m, W)
             As for `append`. `ids`, `keys` and `weights` may accompany plain fingerprints.
+        similarity, measure : float and str, optional
+            In place of h, as in `pairs`, also for a batch with weights.
         recall : float
             Share of the matches in the index, as in `query`. Within the batch all are found.
         first : bool
@@ -1341,6 +1343,8 @@ class Index:
             A text, which the index's recipe turns into a fingerprint, or a batch of one.
         key : str, bytes or int, optional
             Its key, or its id in an index without keys, unless the batch has it.
+        h, similarity, measure, recall
+            How near a row must be, as in `ingest`.
         commit_s : float, optional
             The row is committed after this many seconds at the latest, without another call. With
             None, time causes no commit, see below.
