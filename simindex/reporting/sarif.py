@@ -18,7 +18,7 @@ from urllib.parse import quote
 from simindex.bits.blake import blake2b
 from simindex.outputs.columns import as_json_line, key_text
 from simindex.reporting.escaping import NAME_CHARACTERS, plain_name
-from simindex.reporting.gated import (
+from simindex.reporting.gate_findings import (
     Flagged,
     Opening,
     Place,
