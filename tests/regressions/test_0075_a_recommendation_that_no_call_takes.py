@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 import simindex
-from simindex.advising.calibrating import share_for
-from simindex.bits.similarity import candidate_radius, share_within
+from simindex.advising.recommendation import share_for
+from simindex.bits.cosine import candidate_radius, share_within
 
 
 def nearly_equal_pages() -> list[str]:
