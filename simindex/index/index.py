@@ -25,16 +25,17 @@ import numpy as np
 from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.index.deferred_half import DeferredHalf
 from simindex.index.documents import contained, document, names_of
-from simindex.index.gating import USUAL_LIMIT, gate_nearness
+from simindex.index.gate_nearness import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
-from simindex.index.late import Late
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.queries import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.gate import GateLimits, GateReport
 from simindex.records.matches import NO_NEIGHBOUR
+from simindex.records.sketches import record_bytes
 from simindex.storage.catalog.values import pack
 from simindex.storage.files.refusals import each, told, typed
 from simindex.storage.snapshot import live_rows
@@ -94,9 +95,9 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
-            self._changes = cast("Changes", Late(partial(_changes, self._handle)))
+            self._changes = cast("Changes", DeferredHalf(partial(_changes, self._handle)))
             self._arrivals = cast(
-                "Arrivals", Late(partial(_arrivals, self._handle, self._changes))
+                "Arrivals", DeferredHalf(partial(_arrivals, self._handle, self._changes))
             )
             if not brief:
                 self._import_what_calls_need()
@@ -106,7 +107,7 @@ class Index:
             raise
 
     def _import_what_calls_need(self) -> None:
-        import simindex.simhash.reader
+        import simindex.simhash.recipe_kernels
 
         self._handle.prepare_answers()
         if self._handle.writer is not None:
@@ -309,7 +310,7 @@ class Index:
         If a document has several rows, the two nearest rows are compared.
         `simindex.explain_pair` compares texts without an index.
         """
-        from simindex.index.explaining import explained_pair
+        from simindex.index.pair_explanation import explained_pair
 
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
@@ -568,6 +569,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float | None = None,
         limit: int | None = USUAL_LIMIT,
         max_matches: int | None = None,
@@ -589,6 +591,8 @@ class Index:
         similarity : float, optional
             The least cosine of a match in place of h, as in `query`. Default: 0.85 if there are
             sketches, and h is not given.
+        measure : str
+            What `similarity` is, as in `query`.
         recall : float, optional
             As in `query`. Default: 1.0, and 0.95 of the pairs at a similarity.
         limit : int, optional
@@ -618,7 +622,9 @@ class Index:
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(documents)
-        near = gate_nearness(h, similarity, recall, sketched=asking.sketches is not None)
+        near = gate_nearness(
+            h, similarity, recall, measure, sketched=asking.sketches is not None
+        )
         found = self.query(
             asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
         )
@@ -901,6 +907,10 @@ class Index:
         question = asked(given, recipe=handle.recipe_of_texts, bits=handle.options.bits)
         if isinstance(given, Batch):
             check_recipe(given.recipe, handle.recipe)
+        words = handle.options.sketch_words
+        if words and question.sketches is None and not len(question.rows):
+            # An empty list may be one of texts, which a similarity compares by their sketches.
+            question = question._replace(sketches=np.empty((0, record_bytes(words)), np.uint8))
         return question
 
     @typed
@@ -1056,8 +1066,8 @@ class Index:
         -----
         As `simindex.calibrate`, by the recipe of the index.
         """
-        from simindex.advising import stored
-        from simindex.advising.calibrating import calibrate
+        from simindex.advising import advice_bytes
+        from simindex.advising.recommendation import calibrate
 
         self._changes.check_may_keep()
         self._current()  # first: it knows the recipe of the last commit
@@ -1072,7 +1082,7 @@ class Index:
             sample=sample, seed=seed, threads=threads, progress=progress,
         )
         if found.own is not None:
-            self._changes.keep("calibrate", stored.VALUE, stored.encode(found.own))
+            self._changes.keep("calibrate", advice_bytes.VALUE, advice_bytes.encode(found.own))
         return found
 
     @property
@@ -1081,7 +1091,7 @@ class Index:
         """What `calibrate` recommended last, and a writer committed; None before. Its `arguments`
         are those of `query`, `pairs` and `clusters`: ``index.clusters(**index.advice.arguments)``.
         """
-        from simindex.advising.stored import stored_advice
+        from simindex.advising.advice_bytes import stored_advice
 
         self._check_open()
         self._current()
@@ -1271,6 +1281,8 @@ class Index:
         ----------
         batch : Batch, or uint64 (m,) or (m, W)
             As for `append`. `ids`, `keys` and `weights` may accompany plain fingerprints.
+        similarity, measure : float and str, optional
+            In place of h, as in `pairs`, also for a batch with weights.
         recall : float
             Share of the matches in the index, as in `query`. Within the batch all are found.
         first : bool
@@ -1331,6 +1343,8 @@ class Index:
             A text, which the index's recipe turns into a fingerprint, or a batch of one.
         key : str, bytes or int, optional
             Its key, or its id in an index without keys, unless the batch has it.
+        h, similarity, measure, recall
+            How near a row must be, as in `ingest`.
         commit_s : float, optional
             The row is committed after this many seconds at the latest, without another call. With
             None, time causes no commit, see below.
@@ -1447,7 +1461,7 @@ class Index:
         Rows that wait for a commit are not part of it. Handles on the older backup raise
         ClosedIndex: open it again.
         """
-        from simindex.backup.making import make_backup
+        from simindex.backup.index_copy import make_backup
 
         self._check_open()
         handle = self._handle

@@ -13,7 +13,7 @@ from typing import Any
 
 from simindex.arrays import U8, U16
 from simindex.bits import sets
-from simindex.bits.similarity import (
+from simindex.bits.cosine import (
     candidate_radius,
     cosine_of_jaccard,
     share_within,
@@ -21,7 +21,7 @@ from simindex.bits.similarity import (
 )
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.similarity import MEASURES
+from simindex.records.estimate import MEASURES
 from simindex.simhash.weighting import counted_projection
 from simindex.values import dataclass
 
@@ -198,8 +198,10 @@ def _out_of_range(similarity: object, measure: object) -> InvalidOption:
 def require_sketches(batch: Any, similar: Similar) -> None:
     """Raises InvalidBatch unless the queries have sketches as wide as those of the rows.
 
-    `batch` has records of them as `sketches`.
+    `batch` has records of them as `sketches`. No queries need none.
     """
+    if not len(batch.rows):
+        return
     sketches = batch.sketches
     found = 0 if sketches is None else 64 * (int(sketches.shape[1]) // 8)
     if similar.sketch_bits and found != similar.sketch_bits:

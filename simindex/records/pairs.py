@@ -26,8 +26,8 @@ import numpy as np
 from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
 from simindex.records.clusters import Clusters
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.matches import KeySource
-from simindex.records.similarity import estimated, standard_error
 from simindex.records.stars import stars
 
 PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]
@@ -59,9 +59,9 @@ class Pairs:
     numbers of the given fingerprints, or uint64 ids of an index. Iteration gives `Pair` objects.
 
     If a similarity was asked for, `distance` counts in how many of `similarity_bits` bits the
-    sketches differ. With the weighting "binary" this count is corrected for texts that have few
-    features or different numbers of them. `similarity` is the similarity that it stands for, and
-    iteration gives `SimilarPair` objects.
+    sketches differ. In recipes without idf this count is corrected for texts that have few
+    features, and by the measure "jaccard" for different numbers of them. `similarity` is the
+    similarity that it stands for, and iteration gives `SimilarPair` objects.
     """
 
     __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "measure", "similarity_bits")

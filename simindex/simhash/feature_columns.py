@@ -131,7 +131,7 @@ class FeatureColumn:
 
 def keeps_features(recipe: Any) -> bool:
     """Whether the kernels find the features of a recipe by themselves, so that they can be kept."""
-    return bool(recipe._reader.plain)
+    return bool(recipe._kernels.plain)
 
 
 class _Share:
@@ -153,7 +153,7 @@ class FeatureKeeper:
     """
 
     def __init__(self, recipe: Any, max_features: int = MAX_FEATURES, *, calls: int = 1) -> None:
-        self._reader = recipe._reader
+        self._kernels = recipe._kernels
         self._counted = DocumentFrequencies(recipe._features_source, max_features=max_features)
         self._counting = Lock()
         self._calls = calls
@@ -165,7 +165,7 @@ class FeatureKeeper:
     def count(self, texts: Iterable[Any], threads: int | None = None) -> None:
         """Counts texts, and keeps nothing of them."""
         with self._share() as share:
-            for number in self._reader.count_into(share.tables, texts, threads):
+            for number in self._kernels.count_into(share.tables, texts, threads):
                 self._note(share, number)
 
     def keep(self, column: Column, threads: int | None = None) -> FeatureColumn | None:
@@ -174,7 +174,7 @@ class FeatureKeeper:
         Raises InvalidBatch if a text is not UTF-8.
         """
         n = thread_count(threads, len(column), worth=THREADED_TEXTS)
-        kept = self._reader.kernel.keep_of_column
+        kept = self._kernels.kernel.keep_of_column
         with self._share() as share:
             entries, offsets, tables, characters, ends, whole, invalid = kept(
                 share.tables, column.data, column.offsets, n
@@ -210,7 +210,7 @@ class FeatureKeeper:
 
     def _note(self, share: _Share, texts: int) -> None:
         share.texts += texts
-        if self._reader.is_full(share.tables, share.texts, self._calls):
+        if self._kernels.is_full(share.tables, share.texts, self._calls):
             self._take(share)
 
     def _take(self, share: _Share) -> None:

@@ -15,14 +15,19 @@ import simindex
 from simindex.advising.goals import LEAST_PAIRS, PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program, uninterrupted
-from simindex.cli.choices import index_argument, output_options, threads_option, verbose_option
 from simindex.cli.console import count, duration, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.numbers import Count, Share
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import advised, percent, threshold_of
-from simindex.cli.turn import Turn, wait_option
+from simindex.cli.shared_options import (
+    index_argument,
+    output_options,
+    threads_option,
+    verbose_option,
+)
 from simindex.errors import InvalidOption
 from simindex.inputs.reading import require_inputs
 from simindex.outputs.columns import as_json_line, key_text
@@ -69,7 +74,7 @@ NEAR = 3
 @output_options
 def calibrate(
     index_path: str, inputs: tuple[str, ...], similarity: float, recall: float, precision: float,
-    sample: int, seed: int, dry_run: bool, output: str | None, turn: Turn, threads: int | None,
+    sample: int, seed: int, dry_run: bool, output: str | None, wait: LockWait, threads: int | None,
     verbose: bool, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Recommend a threshold for INDEX from a sample of documents.
@@ -82,7 +87,7 @@ def calibrate(
     """
     require_inputs(inputs, "check the name")
     intake = reading.intake()
-    with open_index(index_path, "r") if dry_run else turn.open(index_path) as index:
+    with open_index(index_path, "r") if dry_run else wait.open(index_path) as index:
         sources = list(inputs) or _files_of(index, index_path, sample)
         with Progress("comparing", "document", quiet=quiet) as progress:
             found = index.calibrate(
@@ -149,13 +154,14 @@ def _existing(index: simindex.Index, origin: str) -> Iterator[str]:
 
 def lines_of(found: CalibrationReport, *, verbose: bool = False) -> Iterator[str]:
     """The tables for people; all recipes and lengths with `verbose`."""
-    for name, advice in (("recommended", found.own), ("better", found.advice)):
-        if advice is None or (name == "better" and advice == found.own):
-            continue
-        sketch = f"with a sketch of {advice.sketch_bits} bits: " * (name == "better")
-        if name == "better" and advice.sketch_bits < (found.own or advice).sketch_bits:
-            sketch = "without a sketch: " if not advice.sketch_bits else sketch
-        yield f"{name:<12} {sketch}{advised(advice)}"
+    own_advice, best = found.own, found.advice
+    if own_advice is not None and best is not None:
+        yield f"{'recommended':<12} {advised(own_advice)}"
+        if best != own_advice:
+            # Of several that reach both, that of the narrowest sketch is the best.
+            name = "enough" if own_advice.reached else "better"
+            width = f"with a sketch of {best.sketch_bits} bits"
+            yield f"{name:<12} {width if best.sketch_bits else 'without a sketch'}: {advised(best)}"
     own = found.pairs[0].features if found.pairs else ""
     yield ""
     yield f"pairs in the sample; near-duplicates have a cosine of {found.similarity:g} or more"

@@ -22,7 +22,15 @@ from simindex.cli.answers import (
     told_of_listing,
 )
 from simindex.cli.app import program
-from simindex.cli.choices import (
+from simindex.cli.console import count, duration, say, spot_checked
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
+from simindex.cli.progress import Progress
+from simindex.cli.questions import Asking
+from simindex.cli.recommendation import asked_threshold, calibrated_option
+from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
     NamedPath,
     Option,
     collected,
@@ -34,14 +42,6 @@ from simindex.cli.choices import (
     threads_option,
     together,
 )
-from simindex.cli.console import count, duration, say, spot_checked
-from simindex.cli.numbers import Count, Share
-from simindex.cli.opening import open_index
-from simindex.cli.progress import Progress
-from simindex.cli.questions import Asking
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.recommendation import asked_threshold, calibrated_option
-from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     measure_option,
     require_one,
@@ -49,7 +49,7 @@ from simindex.cli.similarity import (
     within,
 )
 from simindex.cli.suggestions import suggested
-from simindex.inputs.finding import is_index
+from simindex.inputs.files import is_index
 from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def query(
     import numpy as np
 
     from simindex.cli.batches import answers_of, near_in_parts, nearest_in_parts
-    from simindex.cli.nearest import FEW, Unmatched
+    from simindex.cli.near_misses import FEW, Unmatched
 
     require_one(h, similarity)
     if listed and limit is not None:

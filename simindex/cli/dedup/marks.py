@@ -20,8 +20,8 @@ from simindex.outputs.columns import Schema
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document
-    from simindex.inputs.documents import Documents
-    from simindex.pairs.deduplication import Nearness
+    from simindex.inputs.document_columns import Documents
+    from simindex.pairs.buffer_losses import Nearness
 
 MARK = "near_duplicate_of"
 
@@ -144,7 +144,7 @@ def _values_of(loss: Loss, near: Nearness | None) -> dict[str, Any]:
         found = similarity_of(
             loss.distance, near.similarity_bits, near.similar.measure, loss.exact
         )
-        values["similarity"] = found["similarity"]
+        values |= {name: found[name] for name in ("similarity", "similarity_error")}
     return values
 
 
