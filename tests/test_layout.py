@@ -36,6 +36,7 @@ TESTED_BY = {
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "cli/targets.py": "cli/commands/test_dedup.py",
     "cli/building.py": "cli/commands/test_build_and_query.py",
+    "cli/query_options.py": "cli/commands/test_build_and_query.py",
     "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/opening.py": "cli/commands/test_build_and_query.py",
     "cli/reading.py": "cli/commands/test_build_and_query.py",

@@ -25,7 +25,7 @@ from collections import Counter
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

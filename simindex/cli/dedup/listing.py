@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.cli.choices import as_typed
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.cli.dedup.unbuffered import Unbuffered

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -22,7 +21,6 @@ from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted
 from simindex.cli.console import count, say
 from simindex.cli.merging import merge_behind_a_bar
-from simindex.cli.new_index import NewIndex
 from simindex.cli.opening import open_index
 from simindex.cli.preparing import Learning, Prepared, prepare, told_in_full
 from simindex.cli.recipes import first_given, recipe_of_documents
@@ -34,6 +32,7 @@ from simindex.index.origin import keep_origin
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
+    from simindex.cli.new_index import NewIndex
     from simindex.cli.progress import Progress
     from simindex.cli.reading import Reading
     from simindex.inputs.document import Document
@@ -153,6 +152,8 @@ def empty_index(
 
 def lasting(path: Path, asked: Asked) -> Place:
     """The index named by --index, with the writer's lock, created if there is none."""
+    from simindex.cli.new_index import NewIndex
+
     try:
         index = asked.turn.open(path)
     except IndexNotFound:
@@ -210,6 +211,8 @@ def _first(path: Path, index: simindex.Index, asked: Asked) -> Place:
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[Path]:
     """A folder that is gone when the block has ended; InvalidOption where none can be made."""
+    import tempfile
+
     try:
         folder = tempfile.TemporaryDirectory(
             dir=parent, prefix="simindex-dedup-", ignore_cleanup_errors=True

@@ -22,7 +22,11 @@ from simindex.cli.answers import (
     told_of_listing,
 )
 from simindex.cli.choices import distance_option, output_options, threads_option
-from simindex.cli.commands.query import (
+from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
+from simindex.cli.console import duration, say
+from simindex.cli.numbers import Count, Share
+from simindex.cli.progress import Progress
+from simindex.cli.query_options import (
     METHODS,
     USUAL_MAX_ERROR,
     fingerprint_option,
@@ -32,10 +36,6 @@ from simindex.cli.commands.query import (
     slice_options,
     text_option,
 )
-from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
-from simindex.cli.console import duration, say
-from simindex.cli.numbers import Count, Share
-from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.results import Results, result_options
