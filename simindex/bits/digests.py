@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 try:  # as `random` does
     from _blake2 import blake2b as blake2b
 except ImportError:
     from hashlib import blake2b as blake2b
 
-try:
-    from _sha2 import sha256 as sha256  # type: ignore[import-not-found]  # from Python 3.12 on
-except ImportError:
+if TYPE_CHECKING:
+    from hashlib import sha256 as sha256
+else:
     try:
-        from _sha256 import sha256 as sha256
+        from _sha2 import sha256  # from Python 3.12 on
     except ImportError:
-        from hashlib import sha256 as sha256
+        try:
+            from _sha256 import sha256
+        except ImportError:
+            from hashlib import sha256

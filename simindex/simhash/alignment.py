@@ -30,7 +30,7 @@ _ALONE = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U000
 
 
 @cache
-def _word() -> re.Pattern[str]:
+def word_pattern() -> re.Pattern[str]:
     """A word of a text. Compiled when it is first used, which takes 2 ms."""
     return re.compile(f"[{_ALONE}]|[^\\s{_ALONE}]+")
 
@@ -68,7 +68,7 @@ def aligned(a: str, b: str) -> Alignment:
 
 def _spans(text: str) -> tuple[list[tuple[int, int]], bool]:
     spans: list[tuple[int, int]] = []
-    for found in _word().finditer(text, 0, MOST_CHARACTERS):
+    for found in word_pattern().finditer(text, 0, MOST_CHARACTERS):
         if len(spans) == MOST_WORDS:
             return spans, True
         spans.append(found.span())

@@ -46,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return documents
 
 
-def as_it_came(self: Any, text: Any, key: Any, *_: Any) -> arriving_texts.Left:
+def as_it_came(self: Any, text: Any, key: Any, *_: Any, accompanied: bool) -> arriving_texts.Left:
     """In place of `found`, so that every text is asked in the usual way."""
     return arriving_texts.Left(text, key)
 
