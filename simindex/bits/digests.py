@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from hashlib import sha256 as sha256
 else:
     try:
-        from _sha2 import sha256  # from Python 3.12 on
+        from _sha2 import sha256 as sha256  # from Python 3.12 on
     except ImportError:
         try:
-            from _sha256 import sha256
+            from _sha256 import sha256 as sha256
         except ImportError:
-            from hashlib import sha256
+            from hashlib import sha256 as sha256

@@ -485,10 +485,11 @@ def interrupted_at(event: int) -> Iterator[list[str]]:
         sys.settrace(None)
 
 
+@pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("contended", [False, True])
 @pytest.mark.slow
 def test_an_interrupt_at_any_line_keeps_no_thread_waiting(
-    monkeypatch: pytest.MonkeyPatch, contended: bool
+    monkeypatch: pytest.MonkeyPatch, contended: bool, beside: bool
 ) -> None:
     """Of `with` while others wait before and behind it, or nobody does."""
     monkeypatch.setattr(turns, "PATIENCE_S", 0.02)
@@ -518,7 +519,7 @@ def test_an_interrupt_at_any_line_keeps_no_thread_waiting(
         behind.start()
         where: list[str] = []
         try:
-            with interrupted_at(event) as where, of:
+            with interrupted_at(event) as where, of.beside if beside else of:
                 pass
         except Interrupted:
             pass
