@@ -155,8 +155,6 @@ def dedup(
     from simindex.cli.dedup.listing import audit_typed
     from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
     from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
-    from simindex.cli.dedup.run import Run
-    from simindex.cli.dedup.whole import Ranking
 
     inputs = inputs or ("-",)
     require_inputs(inputs)
@@ -202,6 +200,9 @@ def dedup(
             place = temporary(folder / "kept", asked, keys=False if whole else "str")
         else:
             place = lasting(Path(index_path), asked)
+        from simindex.cli.dedup.run import Run  # with the search, once documents are there
+        from simindex.cli.dedup.whole import Ranking
+
         opened.enter_context(place.index)
         rows_before = len(place.index)
         near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated,
