@@ -44,7 +44,7 @@ test-browser: $(VENV)/.test
 	@$(BIN)/pip install --quiet --disable-pip-version-check $$($(BIN)/python -c 'import tomllib; \
 	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["browser"])') \
 	|| echo "playwright is not installed"
-	$(BIN)/pytest -rs tests/reporting/test_page_browser.py
+	$(BIN)/pytest -rs tests/reporting/test_html_page_browser.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

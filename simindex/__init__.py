@@ -20,7 +20,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simindex.advising.calibrating import calibrate
+    from simindex.advising.recommendation import calibrate
     from simindex.bits.hamming import hamming
     from simindex.errors import (
         ClosedIndex,
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from simindex.pairs.find_all import find_all
     from simindex.pairs.rotation import rotation_pairs
     from simindex.planning.calibration import Calibration
-    from simindex.planning.comparing import explain_pair
     from simindex.planning.machine import Machine
+    from simindex.planning.pair_explanation import explain_pair
     from simindex.query.explanation import Explanation, TopExplanation
     from simindex.records.advice import (
         Advice,
@@ -182,7 +182,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "advising.calibrating": ("calibrate",),
+    "advising.recommendation": ("calibrate",),
     "bits.hamming": ("hamming",),
     "errors": (
         "ClosedIndex", "ClusterFailed", "CommitFailed", "CorruptFile", "FormatTooNew",
@@ -197,7 +197,7 @@ _HOMES = {
     "pairs.find_all": ("find_all",),
     "pairs.rotation": ("rotation_pairs",),
     "planning.calibration": ("Calibration",),
-    "planning.comparing": ("explain_pair",),
+    "planning.pair_explanation": ("explain_pair",),
     "planning.machine": ("Machine",),
     "query.explanation": ("Explanation", "TopExplanation"),
     "records.advice": (

@@ -10,7 +10,8 @@ import numpy as np
 
 from simindex.inputs.document import BadRecord, Intake
 from simindex.inputs.fingerprints import Fingerprints
-from simindex.inputs.reading import ReadOptions, read_fingerprints
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read_fingerprints
 
 
 class Read(NamedTuple):

@@ -20,7 +20,7 @@ import pytest
 import simindex
 from simindex.cli import COMMANDS, program
 from simindex.cli.commands.query import query
-from simindex.cli.preparing import LEAST_DOCUMENTS
+from simindex.cli.prepared_documents import LEAST_DOCUMENTS
 from simindex.planning import registry
 
 PACKAGE = Path(simindex.__file__).parent
@@ -101,11 +101,14 @@ def test_a_command_loads_no_other_command() -> None:
 
 WRITER = {"simindex.writing.writer", "simindex.index.changes", "simindex.index.arrivals"}
 ENGINE = {"simindex.query.answerer", "simindex.planning.planner", "simindex.methods.psm"}
-READERS = {"simindex.inputs.jsonl", "simindex.inputs.warc", "simindex.inputs.columns", "csv"}
-FORMATS = READERS - {"simindex.inputs.jsonl"} | {"simindex.inputs.decompressors"}
+READERS = {
+    "simindex.inputs.json_lines", "simindex.inputs.warc", "simindex.inputs.parquet_files", "csv",
+}
+FORMATS = READERS - {"simindex.inputs.json_lines"} | {"simindex.inputs.decompressors"}
 READING = {"simindex.inputs.reading", "simindex.inputs.streams"}
-PARTS = {"simindex.pairs.search", "simindex.repair.rebuild", "simindex.backup.making",
-         "simindex.distributed.shards", "simindex.advising.calibrating", "simindex.planning.fleet"}
+PARTS = {"simindex.pairs.pair_search", "simindex.repair.rebuild", "simindex.backup.index_copy",
+         "simindex.distributed.collection", "simindex.advising.recommendation",
+         "simindex.planning.fleet"}
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +141,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["check", "{}"], WRITER | ENGINE | READERS | PARTS, 125),
         (["export", "{}"], WRITER | ENGINE | READERS | PARTS, 140),
         (["backup", "{}", "{}.new"], WRITER | ENGINE | READERS | PARTS - {
-            "simindex.backup.making"}, 130),
-        (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.search"}, 150),
+            "simindex.backup.index_copy"}, 130),
+        (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.pair_search"}, 150),
         (["delete", "{}", "--key", "0"], READERS | PARTS, 205),
         (["expire", "{}", "--older-than", "30d"], ENGINE | READERS | PARTS, 140),
     ],
@@ -162,13 +165,13 @@ def test_a_command_loads_what_it_asks_for(
     [
         (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 183),
         (["dedup", "{}.jsonl"], FORMATS | PARTS, 255),
-        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.search"}, 235),
+        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.pair_search"}, 235),
         (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 200),
         (["merge", "{}", "{}.twin", "-o", "{}.merged"], ENGINE | READING | READERS | PARTS, 150),
         (["plan", "--rows", "1M"], WRITER | READING | READERS | PARTS | {
             "simindex.storage.catalog", "simindex.planning.measurement", "statistics"}, 105),
         (["report", "{}", "-o", "{}.html"], WRITER | READERS | PARTS - {
-            "simindex.pairs.search"}, 229),
+            "simindex.pairs.pair_search"}, 229),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -190,7 +193,7 @@ def test_a_command_of_documents_loads_what_it_works_with(
     [
         (["dedup", "missing.jsonl"], 4, ENGINE | WRITER | {"simindex.storage.catalog"}, 100),
         (["report", "missing.sim", "-o", "r.html"], 3, {
-            "hashlib", "html", "simindex.pairs.search", "simindex.reporting.index_page"}, 148),
+            "hashlib", "html", "simindex.pairs.pair_search", "simindex.reporting.index_page"}, 148),
         (["explain", "missing.sim", "--text", "a"], 3, READING | {"simindex.inputs.formats"}, 130),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

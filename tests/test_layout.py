@@ -8,12 +8,13 @@
 1. A test file in a folder of the package names a module of that folder, or is of a suite. 2. Every
 module has a test file of its name, or a row in TESTED_BY. 3. A row names a module that needs it,
 and a test file that is there. 4. Test modules do not import each other: what they share is in a
-plain module of `tests/`.
+plain module of `tests/`. 5. Modules of two folders have one name only if it is listed here.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -35,46 +36,47 @@ TESTED_BY = {
     "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "cli/targets.py": "cli/commands/test_dedup.py",
-    "cli/building.py": "cli/commands/test_build_and_query.py",
+    "cli/build_run.py": "cli/commands/test_build_and_query.py",
+    "cli/shared_options.py": "cli/commands/test_build_and_query.py",
     "cli/query_options.py": "cli/commands/test_build_and_query.py",
-    "cli/choices.py": "cli/commands/test_build_and_query.py",
     "cli/opening.py": "cli/commands/test_build_and_query.py",
-    "cli/reading.py": "cli/commands/test_build_and_query.py",
+    "cli/input_options.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",
     "cli/description.py": "cli/commands/test_stats.py",
     "cli/answers.py": "cli/commands/test_build_and_query.py",
     "cli/fleet.py": "cli/commands/test_plan.py",
-    "cli/commands/ray/building.py": "distributed/ray/test_commands.py",
-    "cli/commands/ray/changing.py": "distributed/ray/test_commands.py",
+    "cli/commands/ray/build.py": "distributed/ray/test_commands.py",
+    "cli/commands/ray/growth.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/group.py": "distributed/ray/test_commands.py",
-    "cli/commands/ray/looking_up.py": "distributed/ray/test_commands.py",
+    "cli/commands/ray/query.py": "distributed/ray/test_commands.py",
     "cli/commands/ray/near_duplicates.py": "distributed/ray/test_commands.py",
     "cli/losers.py": "distributed/ray/test_commands.py",
-    "records/verification.py": "pairs/test_verifying.py",
-    "cli/dedup/outputs.py": "cli/commands/test_dedup.py",
+    "records/verification.py": "pairs/test_doubtful_pairs.py",
+    "cli/dedup/output_streams.py": "cli/commands/test_dedup.py",
     "cli/dedup/marks.py": "cli/commands/test_dedup.py",
-    "cli/dedup/place.py": "cli/commands/test_dedup_index.py",
+    "cli/dedup/matched_index.py": "cli/commands/test_dedup_index.py",
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
     "cli/dedup/winners.py": "cli/commands/test_dedup.py",
     "inputs/decompressors.py": "inputs/test_streams.py",
     "inputs/magics.py": "inputs/test_formats.py",
     "cli/suggestions.py": "cli/commands/test_completion.py",
-    "distributed/asking.py": "distributed/test_shards.py",
-    "distributed/contents.py": "distributed/test_growing.py",
-    "distributed/creation.py": "distributed/test_shards.py",
-    "distributed/deduplication.py": "distributed/test_shards.py",
-    "distributed/ray/building.py": "distributed/ray/test_blocks.py",
+    "distributed/question.py": "distributed/test_collection.py",
+    "distributed/shard_contents.py": "distributed/test_growth.py",
+    "distributed/creation.py": "distributed/test_collection.py",
+    "distributed/deduplication.py": "distributed/test_collection.py",
+    "distributed/ray/build_tasks.py": "distributed/ray/test_blocks.py",
     "distributed/ray/calls.py": "distributed/ray/test_connection.py",
     "distributed/ray/cluster.py": "distributed/ray/test_connection.py",
     "distributed/ray/holders.py": "distributed/ray/test_connection.py",
-    "distributed/verifying.py": "distributed/test_shards.py",
-    "reporting/gated.py": "reporting/test_gate_lines.py",
+    "distributed/shard_check.py": "distributed/test_collection.py",
+    "reporting/gate_findings.py": "reporting/test_gate_json_lines.py",
     "inputs/http_body.py": "inputs/test_archives.py",
     "inputs/extras.py": "inputs/test_archives.py",
-    "inputs/members.py": "inputs/test_warc.py",
+    "inputs/gzip_members.py": "inputs/test_warc.py",
     "inputs/plain_text.py": "inputs/test_reading.py",
-    "inputs/records.py": "inputs/test_warc.py",
-    "inputs/window.py": "inputs/test_warc.py",
+    "inputs/read_options.py": "inputs/test_reading.py",
+    "inputs/archive_records.py": "inputs/test_warc.py",
+    "inputs/fed_window.py": "inputs/test_warc.py",
     "index/agreement.py": "index/test_handle.py",
     "index/writing_call.py": "regressions/test_0038_calls_within_calls.py",
     "inputs/fingerprints.py": "inputs/test_exports.py",
@@ -82,7 +84,7 @@ TESTED_BY = {
     "methods/bphs.py": "methods/test_contract_bphs.py",
     "methods/psmslice.py": "methods/test_contract_batch.py",
     "outputs/columns.py": "outputs/test_json_lines.py",
-    "pairs/tiles.py": "pairs/test_search.py",
+    "pairs/tiles.py": "pairs/test_pair_search.py",
     "planning/candidates.py": "planning/test_planner.py",
     "planning/conditions.py": "planning/test_planner.py",
     "planning/permuted.py": "planning/test_planner.py",
@@ -91,10 +93,10 @@ TESTED_BY = {
     "query/call.py": "query/test_parts.py",
     "query/nearest.py": "methods/test_contract_top.py",
     "records/pair_explanation.py": "simhash/test_comparison.py",
-    "records/advice.py": "advising/test_stored.py",
-    "advising/goals.py": "advising/test_calibrating.py",
-    "advising/copies.py": "advising/test_calibrating.py",
-    "advising/judging.py": "advising/test_calibrating.py",
+    "records/advice.py": "advising/test_advice_bytes.py",
+    "advising/goals.py": "advising/test_recommendation.py",
+    "advising/copies.py": "advising/test_recommendation.py",
+    "advising/judged_pairs.py": "advising/test_recommendation.py",
     "cli/recommendation.py": "cli/commands/test_calibrate.py",
     "records/clusters.py": "pairs/test_clusters.py",
     "records/pairs.py": "pairs/test_all_pairs.py",
@@ -124,6 +126,16 @@ TESTED_BY = {
     "writing/tombstone_runs.py": "writing/test_merges.py",
 }
 """Module without a test file of its name -> the test file that fails if the module is wrong."""
+
+SAME_NOUN = frozenset({
+    "agreement", "build", "calls", "check", "clusters", "creation", "csv_table", "edits", "files",
+    "fleet", "formats", "gate", "growth", "index_report", "json_lines", "names", "opening",
+    "pair_explanation", "pairs", "permuted", "query", "question", "recommendation", "similarity",
+    "sketches", "stars", "values", "verification",
+})
+"""Names that modules of several folders have: one noun, of which each has its part. A module of a
+lower layer has the value or the work, and one of a higher layer what users type or read. Readers
+and writers of one format have its name."""
 
 
 def below(root: Path, pattern: str) -> list[str]:
@@ -168,6 +180,12 @@ def untested(
         yield f"{module}: is not a module; remove its row from TESTED_BY"
 
 
+def shared_names(modules: Iterable[str]) -> set[str]:
+    """The names that modules of more than one folder have."""
+    counts = Counter(module.rpartition("/")[2].removesuffix(".py") for module in modules)
+    return {name for name, count in counts.items() if count > 1}
+
+
 def imported(path: str) -> Iterator[str]:
     for node in ast.walk(ast.parse((TESTS / path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
@@ -197,7 +215,12 @@ def test_test_modules_import_no_other() -> None:
     assert found == []
 
 
+def test_modules_of_two_folders_share_only_names_of_one_noun() -> None:
+    assert shared_names(MODULES) == SAME_NOUN
+
+
 def test_planted_faults_of_the_layout_are_found() -> None:
+    assert shared_names(["cli/reading.py", "inputs/reading.py", "cli/app.py"]) == {"reading"}
     assert misplaced(["bits/test_vosh.py", "bits/test_vo.py"], MODULES) == [
         "bits/test_vo.py: names no module of its folder"
     ]

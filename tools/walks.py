@@ -3,6 +3,10 @@
     python tools/walks.py             modules, folders, functions and lines of every walk
     python tools/walks.py query       the functions of one walk, each below the one that calls it
     python tools/walks.py --modules   the modules of every walk, in the order of the walk
+    python tools/walks.py --down      the way of every walk from the call to its deed
+
+The deed is what a call is for: a commit of the catalog, a file that gets its name, a search of a
+table, a comparison of rows. The way down are the functions that wait for it, with itself.
 
 An index with permuted tables and slice lists is made for it. The rows of "append" are few and stay
 in the catalog; those of "segment" fill a buffer, which becomes files. The first query or search for
@@ -35,12 +39,22 @@ ROWS, ASKED = 5_000, 50
 LONGEST = 400
 """Lines of a module, by which the fewest modules are counted."""
 
+DEEDS = {
+    "append": "Transaction.commit", "segment": "NewFile.publish", "compact": "NewFile.publish",
+    "query": "psm: search", "query again": "psm: search", "top": "scan: top",
+    "pairs": "PairSearch._compared",
+}
+"""The deed of each walk, by the end of its name."""
+
 
 @dataclass
 class Walk:
-    """The functions of the package that a call enters, in order, with their depth."""
+    """The functions of the package that a call enters."""
 
     entered: dict[CodeType, int] = field(default_factory=dict)
+    """In order, with their depth."""
+    ways: dict[CodeType, list[CodeType]] = field(default_factory=dict)
+    """The fewest functions that wait for each of them, the public call first; with itself."""
     calls: set[tuple[CodeType, CodeType]] = field(default_factory=set)
     """Which function called which; what the package passes through others, such as numpy, too."""
 
@@ -52,6 +66,8 @@ class Walk:
                 return
             callers = _callers(frame)
             self.entered.setdefault(code, len(callers))
+            if len(callers) < len(self.ways.get(code, ())) or code not in self.ways:
+                self.ways[code] = [*callers[::-1], code]
             if callers:
                 self.calls.add((callers[0], code))
 
@@ -80,12 +96,19 @@ class Walk:
             len(folders), len(self.entered), folders.total(), sum(map(_lines, self.entered)),
         )
 
+    def way_to(self, deed: str) -> list[CodeType]:
+        """The functions from the call down to a deed."""
+        return next(way for code, way in self.ways.items() if _told(code).endswith(deed))
+
     def told(self) -> str:
         """One line a function."""
         return "\n".join(
-            f"{'  ' * depth}{module_of(code)}: {code.co_qualname}"
-            for code, depth in self.entered.items()
+            f"{'  ' * depth}{_told(code)}" for code, depth in self.entered.items()
         )
+
+
+def _told(code: CodeType) -> str:
+    return f"{module_of(code)}: {code.co_qualname}"
 
 
 def _is_named(code: CodeType) -> bool:
@@ -162,6 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
         "walk", nargs="?", help="append, segment, compact, query, 'query again', top, pairs"
     )
     parser.add_argument("--modules", action="store_true", help="list the modules of every walk")
+    parser.add_argument("--down", action="store_true", help="list the way to the deed of each")
     asked = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
         found = walks(Path(folder) / "walked.sim")
@@ -172,14 +196,18 @@ def main(arguments: list[str] | None = None) -> None:
     elif asked.modules:
         for name, walk in found.items():
             print(f"- {name}: {', '.join(map(_module, walk.modules()))}")
+    elif asked.down:
+        for name, walk in found.items():
+            print(f"- {name}: {', '.join(map(_told, walk.way_to(DEEDS[name])))}")
     else:
         print(
-            "| call | modules | fewest | folders | functions | lines of the modules "
-            "| of the functions |"
+            "| call | down to the deed | modules | fewest | folders | functions "
+            "| lines of the modules | of the functions |"
         )
-        print("|---|---:|---:|---:|---:|---:|---:|")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|")
         for name, walk in found.items():
-            print(f"| {name} |", " | ".join(f"{count:,}" for count in walk.counted()), "|")
+            counts = (len(walk.way_to(DEEDS[name])), *walk.counted())
+            print(f"| {name} |", " | ".join(f"{count:,}" for count in counts), "|")
 
 
 if __name__ == "__main__":

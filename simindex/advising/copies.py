@@ -10,14 +10,14 @@ import numpy as np
 
 from simindex.advising.edits import EDITS, count_words
 from simindex.advising.intervals import wilson
-from simindex.advising.standing import between, columns
+from simindex.advising.sample_pairs import between, columns
 from simindex.records.advice import EditRates
 from simindex.simhash.alignment import word_pattern
 from simindex.simhash.vectors import vectors_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.advising.judging import Choice
+    from simindex.advising.judged_pairs import Choice
     from simindex.records.batch import Batch
     from simindex.simhash.recipe import Recipe
 

@@ -9,7 +9,7 @@ from typing import Any
 import simindex
 from simindex.cli.recipes import default_recipe
 from simindex.errors import InvalidOption, RecipeMismatch
-from simindex.simhash.contrast import LEARNED, contrast
+from simindex.simhash.recipe_differences import LEARNED, contrast
 
 UNSHOWN = {"key_secret": "another secret", "stop_words": "other words", "times": "no times"}
 """Options whose stored value is not shown."""

@@ -23,9 +23,9 @@ from simindex.outputs.columns import (
 )
 
 if TYPE_CHECKING:
-    from simindex.cli.nearest import Unmatched
+    from simindex.cli.near_misses import Unmatched
     from simindex.cli.questions import Asking
-    from simindex.distributed.shards import Shards
+    from simindex.distributed.collection import Shards
 
 def end_without_question(asking: Asking, quiet: bool) -> NoReturn:
     """Ends a command whose inputs hold nothing to look up."""

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import click
 
 import simindex
-from simindex.cli import mistyped
+from simindex.cli import corrections
 from simindex.cli.console import shown
 from simindex.cli.wording import OPTIONS, told, worded
 from simindex.errors import CorruptFile, SimindexError
@@ -167,7 +167,7 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = mistyped.COMMANDS.get(args[0])
+        known = corrections.COMMANDS.get(args[0])
         if known is not None and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command {args[0]!r}. Did you mean {known!r}?")
         return super().resolve_command(ctx, args)
@@ -179,7 +179,7 @@ class Program(click.Group):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            error = mistyped.before_a_command(error, self.every_command().values())
+            error = corrections.before_a_command(error, self.every_command().values())
             _fail_by_call(ctx, error)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -192,7 +192,7 @@ class Program(click.Group):
             sys.stdout.flush()
         except click.ClickException as error:
             _fail_by_call(
-                ctx, mistyped.meant(error) if isinstance(error, click.NoSuchOption) else error
+                ctx, corrections.meant(error) if isinstance(error, click.NoSuchOption) else error
             )
         except SimindexError as error:
             _fail_by(ctx, error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import simindex
 from simindex.cli.console import count, say
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 from simindex.resources.threads import thread_count
 
 if TYPE_CHECKING:

@@ -36,10 +36,10 @@ from simindex.inputs.fingerprints import CHUNK_ROWS
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.cli.learning import Lesson
-    from simindex.cli.preparing import Prepared
+    from simindex.cli.input_options import Reading
+    from simindex.cli.learned_idf import Lesson
+    from simindex.cli.prepared_documents import Prepared
     from simindex.cli.progress import Extent
-    from simindex.cli.reading import Reading
     from simindex.inputs.document import Intake
     from simindex.inputs.fingerprints import Fingerprints
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simindex.cli.choices import Option, collected
 from simindex.cli.console import duration
 from simindex.cli.numbers import Count, Price, Size
+from simindex.cli.shared_options import Option, collected
 from simindex.values import dataclass
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import simindex
 from simindex.cli.app import uninterrupted
+from simindex.cli.lock_wait import LockWait
 from simindex.cli.opening import open_index
-from simindex.cli.turn import Turn
 from simindex.errors import IndexNotFound, SimindexError
 from simindex.values import dataclass
 from simindex.writing.creation import discard, replaceable
 from simindex.writing.ownership import require_nothing_else
 from simindex.writing.replacement import folder_beside, led_to, remove_beside, take_the_place
 
-FIRST = Turn()
+FIRST = LockWait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class NewIndex:
 
 
 @contextmanager
-def replacing(path: Path, turn: Turn = FIRST) -> Iterator[Path]:
+def replacing(path: Path, wait: LockWait = FIRST) -> Iterator[Path]:
     """Where to build an index that takes the place of the one at `path` on a clean exit.
 
     The old index is held as by a writer meanwhile, so nobody adds to what will be gone; a damaged
@@ -62,7 +62,7 @@ def replacing(path: Path, turn: Turn = FIRST) -> Iterator[Path]:
     with ExitStack() as held:
         try:
             with replaceable(path):
-                held.callback(turn.open(path).close)
+                held.callback(wait.open(path).close)
         except IndexNotFound:
             yield path
             return

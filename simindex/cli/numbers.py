@@ -89,58 +89,54 @@ def as_size(size_bytes: int) -> str:
     return str(size_bytes)
 
 
-class Share(_Number):
-    """A part of the whole, from 0 to 1."""
+class _Real(_Number):
+    """A number that need not be whole."""
 
-    name = "share"
+    wanted: str
+    """Which ones there may be, and one of them."""
+
+    def fits(self, number: float) -> bool:
+        """Whether it is one of those."""
+        return number >= 0
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """The number, which the command bounds; a wrong call where there is none."""
-        try:
-            return float(value)
-        except ValueError:
-            raise click.BadParameter(
-                f"{value[:40]!r} is not a number from 0 to 1: give one like 0.95", ctx, param
-            ) from None
+        """The number; a wrong call where there is none, or another."""
+        with suppress(ValueError):
+            number = float(value)
+            if self.fits(number):
+                return number
+        raise click.BadParameter(f"{value[:40]!r} is not {self.wanted}", ctx, param)
 
 
-class Price(_Number):
+class Share(_Real):
+    """A part of the whole, from 0 to 1; the command bounds it."""
+
+    name = "share"
+    wanted = "a number from 0 to 1: give one like 0.95"
+
+    def fits(self, number: float) -> bool:
+        """Any does here."""
+        return True
+
+
+class Price(_Real):
     """What something costs, in any currency."""
 
     name = "price"
+    wanted = "a price of 0 or more: give one like 2.5"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The number; a wrong call where there is none, or an endless one."""
-        with suppress(ValueError):
-            if 0 <= float(value) < inf:
-                return float(value)
-        raise click.BadParameter(
-            f"{value[:40]!r} is not a price of 0 or more: give one like 2.5", ctx, param
-        )
+    def fits(self, number: float) -> bool:
+        """Those that have an end."""
+        return 0 <= number < inf
 
 
-class Seconds(_Number):
+class Seconds(_Real):
     """How long, or `inf` for without end."""
 
     name = "seconds"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """The seconds; a wrong call where there are none."""
-        if isinstance(value, float):
-            return value
-        with suppress(ValueError):
-            if float(value) >= 0:
-                return float(value)
-        raise click.BadParameter(
-            f"{value[:40]!r} is not a number of seconds of 0 or more: give one like 60, or inf",
-            ctx, param,
-        )
+    wanted = "a number of seconds of 0 or more: give one like 60, or inf"
 
 
 class Id(_Whole):

@@ -23,7 +23,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Intake
-    from simindex.inputs.reading import ReadOptions
+    from simindex.inputs.read_options import ReadOptions
 
 PLAIN_INTERVAL_S = 5.0
 

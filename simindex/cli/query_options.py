@@ -7,8 +7,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from simindex.cli.choices import NamedPath, Option, collected, memory_option, together
 from simindex.cli.numbers import Count, Share
+from simindex.cli.shared_options import NamedPath, Option, collected, memory_option, together
 from simindex.cli.suggestions import suggested
 
 METHODS = ("auto", "psm", "bphs", "issl", "scan")

@@ -24,7 +24,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.batches import Questions
-    from simindex.cli.reading import Reading
+    from simindex.cli.input_options import Reading
     from simindex.inputs.document import Intake
 
 

@@ -1,6 +1,6 @@
 """How texts become fingerprints, as the command line is told: options, and the recipe they make.
 
-    --bits --weighting ...   -> recipe; its idf, if it has any, is then learned (`preparing`)
+    --bits --weighting ...   -> recipe; its idf, if it has any, comes later: `prepared_documents`
     --append, --recipe INDEX -> recipe of an index, with its idf
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 import simindex
-from simindex.cli.choices import Option, collected
 from simindex.cli.numbers import Count
 from simindex.cli.opening import open_index
+from simindex.cli.shared_options import Option, collected
 from simindex.cli.wording import OPTIONS
 from simindex.errors import InvalidOption
 from simindex.simhash.projection import PROJECTIONS

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import simindex
-from simindex.cli.choices import Option
+from simindex.cli.shared_options import Option, collected, distance_option
+from simindex.cli.similarity import measure_option, require_one, share_option, similarity_option
 from simindex.errors import InvalidOption
 from simindex.values import dataclass
 
@@ -85,6 +86,34 @@ def asked_threshold(
     if advice is None:
         raise no_advice(path)
     return Threshold(advice.arguments, advice.h)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenThreshold:
+    """What near-duplicates are, as a command was told."""
+
+    h: int | None
+    similarity: float | None
+    measure: str
+    recall: float
+    calibrated: bool
+
+    def __post_init__(self) -> None:
+        require_one(self.h, self.similarity)
+
+    def asked_of(self, index: simindex.Index, path: str) -> Threshold:
+        """What it is in an index; see `asked_threshold`."""
+        return asked_threshold(
+            index, path, self.h, self.similarity, self.measure, self.recall,
+            calibrated=self.calibrated,
+        )
+
+
+threshold_options: Option = collected(
+    "given", GivenThreshold,
+    distance_option, similarity_option, measure_option, share_option, calibrated_option,
+)
+"""Of a command that finds all pairs of an index, which gets them as `given`."""
 
 
 def no_advice(path: str) -> InvalidOption:

@@ -11,7 +11,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64
 from simindex.cli.console import count
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document

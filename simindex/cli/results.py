@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from simindex.cli.app import AS_JSON, uninterrupted
-from simindex.cli.choices import NamedPath, Option, as_typed, collected
+from simindex.cli.shared_options import NamedPath, Option, as_typed, collected
 from simindex.cli.targets import require_apart
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix

@@ -1,7 +1,7 @@
 """Documents too short for the radius: counted while they are fingerprinted, and told once.
 
-A text is short if it has fewer distinct features than `simindex.simhash.shortest` says: its copies
-are found, but of its edits of one word more than a tenth are not.
+A text is short if it has fewer distinct features than `simindex.simhash.shortest_text` says: its
+copies are found, but of its edits of one word more than a tenth are not.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import simindex
 from simindex.cli.chunks import Chunk, batch_of
 from simindex.cli.console import count, say
-from simindex.simhash.shortest import radius_for, shortest_text
+from simindex.simhash.shortest_text import radius_for, shortest_text
 
 LEAST_SHARE = 0.01
 """Of short texts among all: fewer are not spoken of. docs/how-to/choosing-a-recipe.md says so."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from simindex.cli.choices import Option
 from simindex.cli.numbers import Share
+from simindex.cli.shared_options import Option
 from simindex.outputs.columns import Schema
 
 DECIMALS = 4
@@ -68,7 +68,7 @@ def columns_of_similarity(
     """
     import numpy as np
 
-    from simindex.records.similarity import estimated, standard_error
+    from simindex.records.estimate import estimated, standard_error
 
     similarity = estimated(distance, bits, measure).astype(np.float64)
     error = standard_error(distance, bits, measure).astype(np.float64)

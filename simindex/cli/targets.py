@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from simindex.cli.choices import is_open_as
+from simindex.cli.shared_options import is_open_as
 from simindex.errors import InvalidOption
 
 

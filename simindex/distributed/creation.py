@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from simindex.checks import is_whole
-from simindex.distributed import shardmap, verifying
-from simindex.distributed.building import require_parent
-from simindex.distributed.plan import ShardPlan
+from simindex.distributed import shard_check, shardmap
+from simindex.distributed.publication import require_parent
 from simindex.distributed.shard import Shard, opened, said_name
+from simindex.distributed.shard_plan import ShardPlan
 from simindex.distributed.shardmap import of_shards, write_map
 from simindex.errors import IndexExists, InvalidOption
 from simindex.options import IndexOptions
@@ -91,8 +91,8 @@ def write_first_map(root: Path, made: tuple[Shard, ...], run: Run) -> None:
 
 
 def _require_unique(shards: tuple[Shard, ...], run: Run) -> None:
-    pairs = verifying.overlapping(shards)
-    shared = run(verifying.shared_ids, [one for one, _ in pairs], [other for _, other in pairs])
+    pairs = shard_check.overlapping(shards)
+    shared = run(shard_check.shared_ids, [one for one, _ in pairs], [other for _, other in pairs])
     for (one, other), ids in zip(pairs, shared, strict=True):
         if len(ids):
             with opened(one) as index:

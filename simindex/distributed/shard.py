@@ -7,7 +7,7 @@
            number-digest of rows  seal                  of all that is known of it
 
 `opened` compares what costs nothing to read: sizes of files, uuid, commit, rows, facts. What is in
-`contents.py` reads all of it.
+`shard_contents.py` reads all of it.
 
 Invariants
 1. The directory of a published shard never changes: a shard with other rows has another directory.

@@ -18,7 +18,7 @@ import numpy as np
 
 from simindex.arrays import U64, Bools
 from simindex.distributed import regions
-from simindex.distributed.merging import merge_pairs
+from simindex.distributed.merged_answers import merge_pairs
 from simindex.distributed.nearness import Near
 from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, both_opened, named_rows, opened
 from simindex.index.index import Index

@@ -34,7 +34,7 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import regions
-from simindex.distributed.building import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
+from simindex.distributed.publication import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
 from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,
@@ -105,7 +105,7 @@ class ShardMap:
         """The next map: some shards in the place of those of their numbers, or new.
 
         Raises InvalidOption or RecipeMismatch unless all are alike and have ids of their own, as
-        far as the smallest and largest tell; `verifying.shared_ids` tells the rest.
+        far as the smallest and largest tell; `shard_check.shared_ids` tells the rest.
         """
         held = {shard.number: shard for shard in self.shards}
         held.update((shard.number, shard) for shard in shards)
@@ -190,7 +190,7 @@ def write_map(new: ShardMap) -> None:
                         remedy="check the disk", path=str(root / MAP),
                     )
 
-            file.replace(MAP, same)
+            file.publish(MAP, same, replacing=True)
         named = {shard.folder for shard in new.shards}
         for shard in () if before is None else before.shards:
             if shard.folder not in named:

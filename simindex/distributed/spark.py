@@ -5,8 +5,8 @@
     a batch, broadcast     -> query             -> a DataFrame of matches, one task for each shard
     pairs of shards        -> dedup             -> a DataFrame of the rows that lose
 
-`bigints` says which columns these are. Spark may run a task twice, also at once: a shard is built
-under a name that its rows decide, so that the second one finds it there.
+`spark_columns` says which columns these are. Spark may run a task twice, also at once: a shard is
+built under a name that its rows decide, so that the second one finds it there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simindex.distributed.asking import query_shard, question
-from simindex.distributed.bigints import (
+from simindex.distributed.collection import Shards
+from simindex.distributed.creation import Run, require_new, write_first_map
+from simindex.distributed.java import require_java
+from simindex.distributed.nearness import Near
+from simindex.distributed.publication import build_shard
+from simindex.distributed.question import query_shard, question
+from simindex.distributed.shard import opened
+from simindex.distributed.shard_plan import ShardPlan
+from simindex.distributed.spark_columns import (
     FINGERPRINT,
     SKETCH,
     batch_of,
@@ -35,13 +42,6 @@ from simindex.distributed.bigints import (
     type_of_keys,
     words_of,
 )
-from simindex.distributed.building import build_shard
-from simindex.distributed.creation import Run, require_new, write_first_map
-from simindex.distributed.java import require_java
-from simindex.distributed.nearness import Near
-from simindex.distributed.plan import ShardPlan
-from simindex.distributed.shard import opened
-from simindex.distributed.shards import Shards
 from simindex.errors import InvalidBatch, MissingExtra, SimindexError
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe

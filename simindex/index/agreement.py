@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from simindex.errors import InvalidOption, RecipeMismatch
-from simindex.simhash.contrast import contrast
+from simindex.simhash.recipe_differences import contrast
 
 if TYPE_CHECKING:
     from pathlib import Path

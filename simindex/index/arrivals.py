@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simindex.errors import SimindexError
-from simindex.index.arriving_texts import ArrivingTexts, Left, Near
 from simindex.index.deadline import Deadline
+from simindex.index.kernel_arrivals import KernelArrivals, Left, Near
 from simindex.index.writing_call import WritingCall
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
@@ -77,7 +76,7 @@ class Arrivals:
         self._settling = settling
         self._deadline = Deadline(self._commit_added)
         self._seen = handle.counts.seen_or_add
-        self._texts = ArrivingTexts(handle, self._deadline, self._seen)
+        self._texts = KernelArrivals(handle, self._deadline, self._seen)
         self._slow = self._apart = 0
         """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
         self._alone = 0
@@ -161,13 +160,13 @@ class Arrivals:
                     now = committer.fitting(self._options, document, None)
                     if _open_choices(now) != _open_choices(options):  # another thread was first
                         checked_document(document, None, self._options, recipe)
-                add = partial(committer.add_recent, commit_s=commit_s)
                 if decides or (self.handle.recipe is None and document.recipe is not None):
-                    committer.admitted(document, options, add)
+                    with committer.admitting(document, options):
+                        committer.add_recent(document, commit_s)
                 else:
                     if self.handle.recipe is not recipe:
                         check_recipe(document.recipe, self.handle.recipe)
-                    add(document)
+                    committer.add_recent(document, commit_s)
                 if committer.recent.due_at < inf:
                     self._deadline.expect(committer.recent.due_at)
                 self._seen.added += 1

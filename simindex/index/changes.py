@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simindex.errors import CorruptFile, InvalidBatch, raised_by_a_handler
+from simindex.errors import CorruptFile, InvalidBatch, StorageFull, raised_by_a_handler
 from simindex.index.settling import Settling
 from simindex.index.writing_call import WritingCall, foreseen
 from simindex.options import IndexOptions, as_flag, checked_structures
@@ -85,10 +85,12 @@ class Changes:
             checked = checked_batch(batch, options, self.handle.recipe, **named)
             with WritingCall(self.handle, "append") as writer:
                 committer = writer.committer
-                ids = committer.admitted(
-                    checked, options,
-                    lambda batch: writer.given_space(committer.append, batch, times),
-                )
+                with committer.admitting(checked, options):
+                    try:
+                        ids = committer.append(checked, times)
+                    except StorageFull:
+                        writer.make_room()
+                        ids = committer.append(checked, times)
                 tally = self.handle.counts.append
                 tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
                 return ids
@@ -105,9 +107,12 @@ class Changes:
                 )
             with WritingCall(self.handle, "replace") as writer:
                 committer = writer.committer
-                ids = committer.admitted(
-                    checked, options, lambda batch: writer.given_space(committer.replace, batch)
-                )
+                with committer.admitting(checked, options):
+                    try:
+                        ids = committer.replace(checked)
+                    except StorageFull:
+                        writer.make_room()
+                        ids = committer.replace(checked)
                 tally = self.handle.counts.replace
                 tally.calls, tally.added = tally.calls + 1, tally.added + len(ids)
                 return ids
@@ -162,7 +167,11 @@ class Changes:
             if structures is not None:
                 wanted = checked_structures(structures)
                 checked_designs(replace(self._options, structures=wanted))
-            writer.given_space(committer.commit)
+            try:
+                committer.commit()
+            except StorageFull:
+                writer.make_room()
+                committer.commit()
             if full or structures is not None:
                 writer.cancel_merges()  # of what is merged now, or changes
             else:
@@ -227,7 +236,8 @@ class Changes:
                         self.handle.view.current(), checked.rows, checked.weights, question,
                         taken=len(inside.row) * ingestion.MATCH_BYTES, sketches=checked.sketches,
                     )
-                    ids = committer.admitted(checked, options, committer.append)
+                    with committer.admitting(checked, options):
+                        ids = committer.append(checked)
                     found = ingestion.joined(
                         stored, inside, ids, checked.keys, first=question.first, started=started
                     )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from simindex.errors import ClosedIndex, InvalidOption, ReadOnlyIndex, SimindexError
 from simindex.index.agreement import check_agreement
 from simindex.index.counts import Counts
-from simindex.index.late import Late
+from simindex.index.deferred_half import DeferredHalf
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.planning.similarity import require_measure, similar
@@ -122,7 +122,7 @@ class Handle:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)
             else:
                 check_age(path, catalog, self.view.last())
-            self.answerer = cast("Answerer", Late(partial(_answerer, self.view)))
+            self.answerer = cast("Answerer", DeferredHalf(partial(_answerer, self.view)))
             self._ended = False
         except BaseException:
             with translated(path, writable):
@@ -203,7 +203,7 @@ class Handle:
             if not self._ended:
                 self.lease.release()
                 # Maps and descriptors of the segments go with them; running calls hold their own.
-                self.answerer = cast("Answerer", Late(partial(_answerer, self.view)))
+                self.answerer = cast("Answerer", DeferredHalf(partial(_answerer, self.view)))
                 self.view.close()
                 self._ended = True
 

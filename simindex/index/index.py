@@ -25,10 +25,10 @@ import numpy as np
 from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.checks import is_int, require_share
 from simindex.errors import InvalidBatch, InvalidOption
+from simindex.index.deferred_half import DeferredHalf
 from simindex.index.documents import contained, document, names_of
-from simindex.index.gating import USUAL_LIMIT, gate_nearness
+from simindex.index.gate_nearness import USUAL_LIMIT, gate_nearness
 from simindex.index.handle import Handle, Mode
-from simindex.index.late import Late
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS, IndexOptions, as_flag
 from simindex.planning.similarity import Similar, require_sketches
 from simindex.query.queries import Asked, asked
@@ -94,9 +94,9 @@ class Index:
         try:
             self._handle = Handle(path, mode, options, refresh=refresh, verify=verify)
             self._check_open, self._current = self._handle.check_open, self._handle.view.current
-            self._changes = cast("Changes", Late(partial(_changes, self._handle)))
+            self._changes = cast("Changes", DeferredHalf(partial(_changes, self._handle)))
             self._arrivals = cast(
-                "Arrivals", Late(partial(_arrivals, self._handle, self._changes))
+                "Arrivals", DeferredHalf(partial(_arrivals, self._handle, self._changes))
             )
             if not brief:
                 self._import_what_calls_need()
@@ -106,7 +106,7 @@ class Index:
             raise
 
     def _import_what_calls_need(self) -> None:
-        import simindex.simhash.reader
+        import simindex.simhash.recipe_kernels
 
         self._handle.prepare_answers()
         if self._handle.writer is not None:
@@ -309,7 +309,7 @@ class Index:
         If a document has several rows, the two nearest rows are compared.
         `simindex.explain_pair` compares texts without an index.
         """
-        from simindex.index.explaining import explained_pair
+        from simindex.index.pair_explanation import explained_pair
 
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
@@ -1056,8 +1056,8 @@ class Index:
         -----
         As `simindex.calibrate`, by the recipe of the index.
         """
-        from simindex.advising import stored
-        from simindex.advising.calibrating import calibrate
+        from simindex.advising import advice_bytes
+        from simindex.advising.recommendation import calibrate
 
         self._changes.check_may_keep()
         self._current()  # first: it knows the recipe of the last commit
@@ -1072,7 +1072,7 @@ class Index:
             sample=sample, seed=seed, threads=threads, progress=progress,
         )
         if found.own is not None:
-            self._changes.keep("calibrate", stored.VALUE, stored.encode(found.own))
+            self._changes.keep("calibrate", advice_bytes.VALUE, advice_bytes.encode(found.own))
         return found
 
     @property
@@ -1081,7 +1081,7 @@ class Index:
         """What `calibrate` recommended last, and a writer committed; None before. Its `arguments`
         are those of `query`, `pairs` and `clusters`: ``index.clusters(**index.advice.arguments)``.
         """
-        from simindex.advising.stored import stored_advice
+        from simindex.advising.advice_bytes import stored_advice
 
         self._check_open()
         self._current()
@@ -1447,7 +1447,7 @@ class Index:
         Rows that wait for a commit are not part of it. Handles on the older backup raise
         ClosedIndex: open it again.
         """
-        from simindex.backup.making import make_backup
+        from simindex.backup.index_copy import make_backup
 
         self._check_open()
         handle = self._handle

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simindex.advising.stored import stored_advice
+from simindex.advising.advice_bytes import stored_advice
 from simindex.arrays import I64, U64
-from simindex.bits.distinct import distinct, distinct_values
+from simindex.bits.distinct_rows import distinct, distinct_values
 from simindex.bits.hamming import to_hex
 from simindex.records.reports import Hot, IndexStats, Skew
 from simindex.storage.files.verification import verified

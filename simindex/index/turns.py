@@ -135,17 +135,21 @@ class _Beside:
 
     __slots__ = ("_turns",)
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: ReferenceType[Turns]) -> None:
         self._turns = turns
 
     def __enter__(self) -> bool:
-        return self._turns._enter(aside=True)
+        turns = self._turns()
+        assert turns is not None
+        return turns._enter(aside=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._turns._leave()
+        turns = self._turns()
+        assert turns is not None
+        turns._leave()
 
 
 class Turns:
@@ -153,7 +157,7 @@ class Turns:
 
     def __init__(self, *, most: int = 2) -> None:
         self._own = _Own(ref(self))
-        self.beside = _Beside(self)
+        self.beside = _Beside(ref(self))
         self._turn = _Caller()
         """Who has the turn, or had the last one."""
         self._second = _NOBODY

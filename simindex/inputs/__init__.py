@@ -15,20 +15,21 @@
     folder                      those of the files below it, at any depth
     -                 jsonl     standard input, unless its first bytes say otherwise
 
-    remote.py     files of other systems, by their addresses
-    finding.py    which files there are, and their names
-    foreign.py    formats that are known and cannot be read
-    formats.py    formats that can, one row each
-    extraction.py texts of HTML pages, taken by several processes
-    documents.py  some documents of a file as columns
-    line_columns.py    JSON lines of a file as such columns, by a kernel
-    reading.py    all of it together
-
-    fingerprints.py    what readers of fingerprints give and check
+    paths.py             paths, patterns and lists of paths
+    remote_files.py      files of other systems, by their addresses
+    files.py             which files there are, and their names
+    foreign_formats.py   formats that are known and cannot be read
+    formats.py           formats that can, one row each
+    document.py          what a reader takes and gives
+    document_columns.py  some documents of a file as columns
+    line_columns.py      JSON lines of a file as such columns, by a kernel
+    extraction.py        texts of HTML pages, taken by several processes
+    fingerprints.py      what readers of fingerprints give and check
+    read_options.py      how inputs are read
+    reading.py           all of it together
 
 Every reader is a generator that holds one record or one column at a time, whatever the size of its
-file;
-compressed files are decompressed as they are read. What cannot be read becomes a bad record:
+file; compressed files are decompressed as they are read. What cannot be read becomes a bad record:
 counted, reported with its file and line, and skipped up to a limit (`Intake`). In a folder, files
 of other formats are counted and passed over.
 """

@@ -16,12 +16,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from simindex.inputs.archive_records import URI, Damaged, Record, Records, of_http
 from simindex.inputs.document import Source, Unusable
 from simindex.inputs.extras import needed
+from simindex.inputs.fed_window import CHUNK_BYTES, Window
 from simindex.inputs.http_body import media_type_of
 from simindex.inputs.magics import ARC_MAGIC
-from simindex.inputs.records import URI, Damaged, Record, Records, of_http
-from simindex.inputs.window import CHUNK_BYTES, Window
 
 MAX_LINE_BYTES = 1 << 14
 """Longest line of headers."""

@@ -5,7 +5,7 @@
     others                no documents: requests, revisits, metadata, images, error pages ...
 
 A record is decompressed as it is read, and so is what a server compressed. A record that is not as
-its headers say becomes no document, and costs no other record: see `records`.
+its headers say becomes no document, and costs no other record: see `archive_records`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from functools import partial
 from typing import BinaryIO
 
 from simindex.inputs.arc import ArcRecords
+from simindex.inputs.archive_records import DOCUMENTS, URI, Record, Records
 from simindex.inputs.document import Document, Ids, Source, Taken, Unusable
-from simindex.inputs.documents import Later
-from simindex.inputs.foreign import is_markup
+from simindex.inputs.document_columns import Later
+from simindex.inputs.fed_window import Window
+from simindex.inputs.foreign_formats import is_markup
 from simindex.inputs.http_body import body_of
 from simindex.inputs.markup import RAW, Extractor, extractor
-from simindex.inputs.records import DOCUMENTS, URI, Record, Records
 from simindex.inputs.streams import Unreadable, decoded, unmarked
 from simindex.inputs.warc import WarcRecords
-from simindex.inputs.window import Window
 
 HTML_TYPES = {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"}
 

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from simindex.inputs.extras import needed
-from simindex.inputs.members import Damaged as Damaged
-from simindex.inputs.members import GzipReader
+from simindex.inputs.gzip_members import Damaged as Damaged
+from simindex.inputs.gzip_members import GzipReader
 
 DECOMPRESS_IT = "decompress it yourself if it is to be trusted"
 """The remedy for what expands too much, or takes too much memory."""

@@ -25,12 +25,12 @@ from simindex.inputs.fingerprints import (
     gathered,
     record_lines,
 )
-from simindex.inputs.jsonl import record_of
+from simindex.inputs.json_lines import record_of
 from simindex.inputs.streams import unmarked
 
 
 def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
-    """Rows of JSON lines with a field of digits; bad records as of `jsonl.read_jsonl`."""
+    """Rows of JSON lines with a field of digits; bad records as of `json_lines.read_jsonl`."""
     names = RowNames(source)
 
     def parsed(line: bytes) -> Row:
@@ -43,8 +43,8 @@ def read_exported_lines(stream: BinaryIO, source: Source) -> Iterator[Fingerprin
 
 
 def read_exported_table(stream: BinaryIO, source: Source) -> Iterator[Fingerprints]:
-    """Rows of a table with a column of digits; bad records as of `table.read_table`."""
-    from simindex.inputs.table import TableRows  # lines need none
+    """Rows of a table with a column of digits; bad records as of `csv_table.read_table`."""
+    from simindex.inputs.csv_table import TableRows  # lines need none
 
     names = RowNames(source)
     return gathered(

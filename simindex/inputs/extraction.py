@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from simindex.inputs.document import Intake, Taken, Unusable
-from simindex.inputs.documents import Later
+from simindex.inputs.document_columns import Later
 from simindex.inputs.markup import Extractor, extractor
 from simindex.resources.threads import begin, thread_count
 from simindex.values import dataclass
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import subprocess
 
     from simindex.inputs.document import Document
-    from simindex.inputs.documents import Documents
+    from simindex.inputs.document_columns import Documents
 
 WORTH_S = 0.5
 """So long pages are read in this process before others begin."""

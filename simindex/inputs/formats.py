@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from simindex.inputs.foreign import HTML_SUFFIXES, bare_suffix, is_array, is_markup
+from simindex.inputs.foreign_formats import HTML_SUFFIXES, bare_suffix, is_array, is_markup
 from simindex.inputs.magics import (
     ARC_MAGIC,
     ARROW_MAGIC,
@@ -20,7 +20,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document, Source
-    from simindex.inputs.documents import Documents, Later
+    from simindex.inputs.document_columns import Documents, Later
     from simindex.inputs.fingerprints import Fingerprints, Recognise
 
 AUTO = "auto"
@@ -70,17 +70,17 @@ class Format:
 
 _READERS = {
     "archives": ("read_arc", "read_warc"),
-    "columns": ("read_arrow", "read_parquet"),
+    "csv_table": ("read_table",),
     "digits": ("is_digits", "read_digits"),
     "exports": (
         "is_exported_lines", "is_exported_table", "read_exported_lines", "read_exported_table",
     ),
     "json_array": ("read_array",),
-    "jsonl": ("read_jsonl",),
+    "json_lines": ("read_jsonl",),
     "markup": ("read_html",),
     "npy": ("read_npy",),
+    "parquet_files": ("read_arrow", "read_parquet"),
     "plain_text": ("read_text",),
-    "table": ("read_table",),
 }
 """Module -> its functions, each of which is imported when a file first needs it."""
 
@@ -151,7 +151,7 @@ def holds_records(path: str) -> bool:
 def recognised(path: str, head: bytes, text_field: str) -> Format:
     """The format of a file by its first bytes or its suffix; else JSONL of standard input, or text.
 
-    For files that `foreign` lets pass, so that a ``.json`` file is an array or JSON lines.
+    For files that `foreign_formats` lets pass, so that a ``.json`` file is an array or JSON lines.
     """
     for row in FORMATS.values():
         if row.magics and head.startswith(row.magics):

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
-from simindex.inputs.foreign import is_binary
+from simindex.inputs.foreign_formats import is_binary
 
 ANY_HEADER, NO_HEADER = 47, -15
 """Of zlib: gzip or zlib, told by the header, and deflate without one."""

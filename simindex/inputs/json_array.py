@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from simindex.inputs.document import Document, Source, Unusable
-from simindex.inputs.jsonl import Records
+from simindex.inputs.json_lines import Records
 from simindex.inputs.streams import Unreadable, exactly, some, unmarked
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[]["{},]', re.DOTALL)

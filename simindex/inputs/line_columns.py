@@ -6,8 +6,8 @@
     keys        a|c                           the same
 
 Plain are nearly all lines of nearly all files: an object with both fields, which are strings. What
-is not plain is read by `jsonl`, with the same result as if no line had been: a line that is wrong
-is never plain.
+is not plain is read by `json_lines`, with the same result as if no line had been: a line that is
+wrong is never plain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from simindex.inputs.document import Source
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 from simindex.options import MAX_KEY_BYTES
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from simindex.inputs.document import SKIP_FILES, Document, Source, Taken, Unusable
-from simindex.inputs.documents import Later
+from simindex.inputs.document_columns import Later
 from simindex.inputs.extras import needed
-from simindex.inputs.foreign import is_binary, is_utf16
+from simindex.inputs.foreign_formats import is_binary, is_utf16
 from simindex.inputs.plain_text import read_text
 from simindex.inputs.streams import whole
 

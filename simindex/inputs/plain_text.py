@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from simindex.inputs.document import SKIP_FILES, Document, Source
-from simindex.inputs.foreign import HEAD_BYTES, is_json_lines, is_markup
+from simindex.inputs.foreign_formats import HEAD_BYTES, is_json_lines, is_markup
 from simindex.inputs.streams import Unreadable, decoded, unmarked, whole
 
 

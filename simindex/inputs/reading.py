@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from simindex.errors import InvalidInput, InvalidOption
-from simindex.inputs import remote
+from simindex.errors import InvalidInput
+from simindex.inputs import remote_files
 from simindex.inputs.document import FINGERPRINTS, Document, Intake, Source
-from simindex.inputs.finding import Found, Patterns, found, is_index, name_from, printable
-from simindex.inputs.foreign import HEAD_BYTES, foreign
+from simindex.inputs.files import Found, Patterns, found, is_index, name_from, printable
+from simindex.inputs.foreign_formats import HEAD_BYTES, foreign
 from simindex.inputs.formats import (
     AUTO,
     FORMATS,
     Format,
     holds_records,
-    names,
     recognised,
 )
 from simindex.inputs.made_names import MadeNames
-from simindex.inputs.markup import EXTRACTORS, RAW
+from simindex.inputs.markup import RAW
+from simindex.inputs.read_options import ReadOptions
 from simindex.inputs.required_field import having, lacks
 from simindex.inputs.streams import (
     STDIN,
@@ -31,86 +31,16 @@ from simindex.inputs.streams import (
     first_bytes,
     open_bytes,
 )
-from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.inputs.documents import Documents, Later
+    from simindex.inputs.document_columns import Documents, Later
     from simindex.inputs.extraction import Extraction
     from simindex.inputs.fingerprints import Fingerprints
 
 T = TypeVar("T")
 
-MAX_RECORD_BYTES = 64 << 20
-"""Longest line, row or text file, in bytes after decompression."""
-
 SHOWN_NAME = 200
 """Characters of a name that no file has: it may be a text."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
-    """How inputs are read.
-
-    Parameters
-    ----------
-    format : "auto" or a name of `formats.FORMATS`
-        ``auto`` goes by the first bytes and by the suffix, before that of a compression. It takes
-        standard input for JSONL and other files for text, and refuses formats that it knows and
-        cannot read.
-    text_field : str
-        Field of a JSON record, or column of a table.
-    id_field : str, optional
-        The same for the id; by default the first of `document.ID_FIELDS` that a file has.
-    include, exclude : sequence of str
-        Patterns for files in folders. One without `/` is matched with the name of a file or folder,
-        one with `/` with its whole relative path, and `*` also matches `/`; an excluded folder is
-        not entered. No pattern in `include` takes every file.
-    max_record_bytes : int
-        Longest line, row or text file.
-    without : Path, optional
-        A folder to leave out: the index itself.
-    written : collection of (device, inode)
-        Files to leave out of folders: the output, which would be read while it is written.
-    stdin_name : str
-        What records of standard input that have no id are named after.
-    stdin_copy : Path, optional
-        A file with what standard input held, which is read in its place, as often as needed.
-    origin : str, optional
-        The folder that names of files start from, absolute and without links: each file has one
-        name then. By default it is named by its path as reached from the input.
-    html : a name of `markup.EXTRACTORS`
-        How texts are taken from HTML files and pages of archives; "raw" keeps the markup.
-    all_fields : bool
-        Whether documents of JSON lines keep these, and those of Parquet and Arrow files their other
-        columns.
-    """
-
-    format: str = AUTO
-    text_field: str = "text"
-    id_field: str | None = None
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    max_record_bytes: int = MAX_RECORD_BYTES
-    without: Path | None = None
-    written: Collection[tuple[int, int]] = ()
-    stdin_name: str = STDIN
-    stdin_copy: Path | None = None
-    origin: str | None = None
-    html: str = next(iter(EXTRACTORS))
-    all_fields: bool = False
-
-    def __post_init__(self) -> None:
-        if self.format not in names():
-            raise InvalidOption(
-                f"format {self.format!r} is unknown",
-                remedy=f"give one of {', '.join(names())}", option="format", found=self.format,
-                expected=names(),
-            )
-        if self.html not in EXTRACTORS:
-            raise InvalidOption(
-                f"html {self.html!r} is unknown", remedy=f"give one of {', '.join(EXTRACTORS)}",
-                option="html", found=self.html, expected=tuple(EXTRACTORS),
-            )
 
 
 def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None:
@@ -120,7 +50,7 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
     input named twice; MissingExtra for .zst without its library.
     """
     for path in inputs:
-        if remote.is_remote(path):
+        if remote_files.is_remote(path):
             _require_remote(path, check)
         elif path != STDIN and not os.path.exists(path):  # noqa: PTH110 - also of a very long name
             raise InvalidInput(
@@ -143,11 +73,11 @@ def require_inputs(inputs: Sequence[str], check: str = "check the name") -> None
 
 def _require_remote(path: str, check: str) -> None:
     try:
-        there = remote.exists(path)
-    except remote.RemoteError as error:
+        there = remote_files.exists(path)
+    except remote_files.RemoteError as error:
         raise InvalidInput(
             f"{_shortened(printable(path))}: cannot be opened: {error}",
-            remedy=remote.CHECK_ADDRESS, path=path,
+            remedy=remote_files.CHECK_ADDRESS, path=path,
         ) from error
     if not there:
         raise InvalidInput(
@@ -163,7 +93,7 @@ def rereadable(inputs: Sequence[str]) -> bool:
     """Whether a second reading finds the same: no standard input, no pipe."""
     return all(
         path != STDIN
-        and (remote.is_remote(path) or Path(path).is_file() or Path(path).is_dir())
+        and (remote_files.is_remote(path) or Path(path).is_file() or Path(path).is_dir())
         for path in inputs
     )
 
@@ -178,8 +108,8 @@ def size_bytes(inputs: Sequence[str], options: ReadOptions | None = None) -> int
     unheard = Intake(max_errors=None)
     for file in found(inputs, patterns, unheard, options.without, options.written):
         with suppress(OSError):
-            if remote.is_remote(file.path):
-                size += remote.size_bytes(file.path) or 0
+            if remote_files.is_remote(file.path):
+                size += remote_files.size_bytes(file.path) or 0
             else:
                 size += Path(file.path).stat().st_size
     return size
@@ -289,7 +219,7 @@ def holds_fingerprints(inputs: Sequence[str], options: ReadOptions | None = None
 
 
 def _holds_fingerprints(path: str, asked: Format | None, text_field: str) -> bool:
-    if path != STDIN and not remote.is_remote(path) and not Path(path).is_file():
+    if path != STDIN and not remote_files.is_remote(path) and not Path(path).is_file():
         return False
     try:
         with open_bytes(path) as stream:
@@ -321,14 +251,14 @@ def _name_of(path: str, name: str, real: str, options: ReadOptions) -> str:
     """What a file or folder is named, by its path, as reached from the input, and without links."""
     if path == STDIN:
         return options.stdin_name
-    if remote.is_remote(path):
+    if remote_files.is_remote(path):
         return printable(path)
     return printable(name if options.origin is None else name_from(real, options.origin))
 
 
 def start_of_names(path: str, options: ReadOptions) -> str:
     """What names of the files that an input leads to begin with."""
-    if remote.is_remote(path):
+    if remote_files.is_remote(path):
         return printable(path)
     real = os.path.realpath(path)
     name = _name_of(path, PurePath(path).as_posix(), real, options)

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from simindex.inputs.members import Damaged
-from simindex.inputs.remote import RemoteFile, file_name, is_remote
+from simindex.inputs.gzip_members import Damaged
+from simindex.inputs.remote_files import RemoteFile, file_name, is_remote
 
 STDIN = "-"
 BUFFER_BYTES = 1 << 17

@@ -17,11 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from simindex.inputs.document import Source, Unusable
-from simindex.inputs.extras import needed
-from simindex.inputs.http_body import media_type_of
-from simindex.inputs.magics import WARC_MAGIC
-from simindex.inputs.records import (
+from simindex.inputs.archive_records import (
     DOCUMENTS,
     RECORD_ID,
     URI,
@@ -30,7 +26,11 @@ from simindex.inputs.records import (
     Records,
     of_http,
 )
-from simindex.inputs.window import Window
+from simindex.inputs.document import Source, Unusable
+from simindex.inputs.extras import needed
+from simindex.inputs.fed_window import Window
+from simindex.inputs.http_body import media_type_of
+from simindex.inputs.magics import WARC_MAGIC
 
 MAX_HEAD_BYTES = 1 << 16
 """Longest headers of a record."""

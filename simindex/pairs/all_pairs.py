@@ -20,12 +20,12 @@ from simindex.arrays import I64, U16, U64
 from simindex.checks import require_distance
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions, as_flag
-from simindex.pairs import permutations
+from simindex.pairs import permuted_candidates
 from simindex.pairs.find_all import WORTH_THREADS, partition
+from simindex.pairs.live_rows import StoredRows
+from simindex.pairs.pair_search import PairSearch, block_masks
 from simindex.pairs.repeats import Repeats
-from simindex.pairs.rows import StoredRows
-from simindex.pairs.search import PairSearch, block_masks
-from simindex.pairs.sketches import READ_BYTES, PairSketches, kept_parts
+from simindex.pairs.sketch_filter import READ_BYTES, PairSketches, kept_parts
 from simindex.pairs.tiles import Found, Room
 from simindex.planning.similarity import Similar
 from simindex.records.pairs import CollapsedPairs, EqualRows, PairKeys, Pairs
@@ -77,7 +77,7 @@ def index_pairs(
     fetch = partial(stored_keys, stored, options) if keyed else None
     told: Told = {}
     if similar is not None:
-        orders = None if method == "blocks" else permutations.chosen(len(stored), similar)
+        orders = None if method == "blocks" else permuted_candidates.chosen(len(stored), similar)
         told = {**similar.told, "guarantee": (
             similar.guarantee("exact") if orders is None
             else similar.guarantee(orders.told, orders.share)
@@ -159,7 +159,7 @@ def search_of(
     sketches = sketches_of(stored, similar)
     if sketches is None or similar is None:
         return iter(search(stored, collapse=collapse))
-    orders = None if exact else permutations.chosen(len(stored), similar)
+    orders = None if exact else permuted_candidates.chosen(len(stored), similar)
     candidates = partial(_candidates, search=search, orders=orders, progress=progress)
     if not collapse:
         return kept_parts(candidates(stored), sketches, room.chunk)
@@ -175,18 +175,19 @@ def _collapsed(
 
 
 def _candidates(
-    stored: StoredRows, search: Callable[..., PairSearch], orders: permutations.Orders | None,
-    progress: Progress | None,
+    stored: StoredRows, search: Callable[..., PairSearch],
+    orders: permuted_candidates.Orders | None, progress: Progress | None,
 ) -> Iterator[Found]:
     """Pairs within the radius: all, or those that agree on a block in one of some orders."""
     if orders is None:
         yield from search(stored, collapse=False)
         return
-    blocks = partition(permutations.BITS, orders.blocks)
-    masks = block_masks(blocks, permutations.BITS)
+    blocks = partition(permuted_candidates.BITS, orders.blocks)
+    masks = block_masks(blocks, permuted_candidates.BITS)
     found = np.empty((0, 1), np.uint64)  # in the rows' own order
-    for number, places in enumerate(permutations.orders_of(orders.orders)):
-        order, back = permutations.Order(places), permutations.Order(np.argsort(places))
+    for number, places in enumerate(permuted_candidates.orders_of(orders.orders)):
+        order = permuted_candidates.Order(places)
+        back = permuted_candidates.Order(np.argsort(places))
         told = None if progress is None else partial(_told_of, progress, number, orders.orders)
         yield from search(
             stored.reordered(order) if number else stored, collapse=False, blocks=blocks,

@@ -9,7 +9,7 @@ Invariants
 1. Clusters depend on documents, their fingerprints and h. They do not depend on threads, memory,
    the order of appending, or segments.
 2. Every member of a star is within h of its representative; no two representatives are. By a
-   similarity this holds for the pairs that are found, `permutations.py`.
+   similarity this holds for the pairs that are found, `permuted_candidates.py`.
 
 `stars.py` says which documents become representatives.
 """
@@ -30,12 +30,12 @@ from simindex.errors import InvalidBatch, InvalidOption
 from simindex.options import IndexOptions, as_flag
 from simindex.pairs import stars, verified_stars
 from simindex.pairs.all_pairs import room_within, search_of, sketches_of, stored_keys
+from simindex.pairs.doubtful_pairs import Texts, Verifier, known_texts, texts_of, verifier_of
 from simindex.pairs.find_all import WORTH_THREADS
-from simindex.pairs.rows import StoredRows
-from simindex.pairs.sketches import PairSketches
+from simindex.pairs.live_rows import StoredRows
+from simindex.pairs.sketch_filter import PairSketches
 from simindex.pairs.stars import NearPairs, as_preference
 from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs
-from simindex.pairs.verifying import Texts, Verifier, known_texts, texts_of, verifier_of
 from simindex.planning.similarity import Similar
 from simindex.query.sketches import apart
 from simindex.records.arguments import as_fingerprints

@@ -18,7 +18,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U8, U32, U64
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct_rows import distinct
 from simindex.checks import require_share, require_whole
 from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
 from simindex.options import as_flag

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from simindex.arrays import I64, U8, U64
-from simindex.pairs.rows import KeyRange, Rows, StoredRows, TileRanges
-from simindex.pairs.sketches import PairSketches
+from simindex.pairs.live_rows import KeyRange, Rows, StoredRows, TileRanges
+from simindex.pairs.sketch_filter import PairSketches
 from simindex.pairs.tiles import Found, Room, Tile
 
 DIGEST_BITS = 64

@@ -13,7 +13,7 @@ from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64, Bools
 from simindex.checks import is_int
 from simindex.errors import InvalidOption
-from simindex.pairs.rows import Rows, StoredRows, key_word
+from simindex.pairs.live_rows import Rows, StoredRows, key_word
 from simindex.values import dataclass
 
 USUAL_MEMORY = 1 << 30

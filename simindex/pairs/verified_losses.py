@@ -1,4 +1,4 @@
-"""Which rows of a buffer lose, where doubtful pairs are decided by texts: as `deduplication.py`.
+"""Which rows of a buffer lose, where doubtful pairs are decided by texts: as `buffer_losses.py`.
 
     by rank, each row    near a kept one for certain            -> loses to the nearest of these
                          doubtful, and near one by their texts  -> loses to the first that is
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import F32, I64, U8, U16, U64, Bools
-from simindex.bits.distinct import distinct
-from simindex.pairs.deduplication import BLOCK_ROWS, NOWHERE, Losses, Nearness, near_block, whole
+from simindex.bits.distinct_rows import distinct
+from simindex.pairs.buffer_losses import BLOCK_ROWS, NOWHERE, Losses, Nearness, near_block, whole
+from simindex.pairs.doubtful_pairs import MOST_COMPARED, Texts, Verifier
 from simindex.pairs.stored_winners import Searchable, Stored
-from simindex.pairs.verifying import MOST_COMPARED, Texts, Verifier
 from simindex.planning.doubt import Doubt
 from simindex.records.batch import Batch
 from simindex.values import dataclass

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import F32, I64, U16, U32, U64, Bools
+from simindex.pairs.doubtful_pairs import Texts, Verifier
 from simindex.pairs.stars import NearPairs
-from simindex.pairs.verifying import Texts, Verifier
 from simindex.values import dataclass
 
 TextsOf = Callable[[int], Texts]

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from simindex.bits.similarity import share_within, threshold
+from simindex.bits.cosine import share_within, threshold
 from simindex.planning.similarity import LEAST, Similar
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 from simindex.values import dataclass
 
 ERRORS = 2

@@ -24,7 +24,7 @@ from math import ceil, log2
 
 from simindex.checks import require, require_whole
 from simindex.options import IndexOptions
-from simindex.planning import reading
+from simindex.planning import cold_calls
 from simindex.planning.calibration import Calibration
 from simindex.planning.forecast import Outline, outlines
 from simindex.planning.machine import Machine
@@ -71,7 +71,7 @@ class Rates:
     """Of a call, for each match: the planner counts all of them in each shard."""
     merged_ns: float = 6.0
     """A match of a shard that becomes one of all shards."""
-    match_share: float = reading.MATCHED_SHARE
+    match_share: float = cold_calls.MATCHED_SHARE
     """Matches of a query, on average, in all shards together."""
 
 
@@ -167,9 +167,9 @@ class ShardWork:
     rows: int
     disk_bytes: int
     memory_bytes: int
-    call: reading.Call
+    call: cold_calls.Call
     """A batch on one thread, from the disk."""
-    thread_call: reading.Call
+    thread_call: cold_calls.Call
     """The same of the queries of one of `threads` threads."""
     threads: int
     """Cores that a sweep gets."""
@@ -185,7 +185,7 @@ def shard_work(one: Outline, fleet: Fleet, batch: int) -> ShardWork:
     return ShardWork(
         one.rows, one.disk_bytes, one.memory_bytes,
         one.cold_call(one.planned(batch), batch), one.cold_call(one.planned(share), share), threads,
-        batch * reading.MATCHED_SHARE * (1 - 1 / (fleet.shards or 1)),
+        batch * cold_calls.MATCHED_SHARE * (1 - 1 / (fleet.shards or 1)),
     )
 
 

@@ -27,13 +27,13 @@ from simindex.errors import InvalidOption
 from simindex.methods import issl, psm
 from simindex.methods.base import TablePlan
 from simindex.options import SLICE_LISTS, IndexOptions
-from simindex.planning import reading, registry
+from simindex.planning import cold_calls, registry
 from simindex.planning.calibration import Calibration, NearPairs
+from simindex.planning.cold_calls import ID_BYTES
 from simindex.planning.costs import CALL_NS, SEGMENT_NS, issl_ns, top_scanning_ns
 from simindex.planning.machine import Machine
 from simindex.planning.planner import plan
 from simindex.planning.question import Question, check_options
-from simindex.planning.reading import ID_BYTES
 from simindex.simhash.radius import raw_radius
 from simindex.storage.tables.permuted import PermutedTables, header_widths
 from simindex.storage.tables.record import MAX_ROWS, StructureRecord
@@ -307,11 +307,11 @@ class Outline:
         """Of a call that is answered so, on one thread."""
         return (CALL_NS + self.segments * (SEGMENT_NS + queries * plan.nanoseconds)) * 1e-9
 
-    def cold_call(self, plan: TablePlan, queries: int) -> reading.Call:
+    def cold_call(self, plan: TablePlan, queries: int) -> cold_calls.Call:
         """A call whose files are on the disk only."""
         segment_s = self.processor_s(plan, queries) / self.segments
         words = self.each.bits // 64
-        each = reading.cold_call(self.each.rows, words, plan, queries, segment_s)
+        each = cold_calls.cold_call(self.each.rows, words, plan, queries, segment_s)
         return each.times(self.segments)
 
 

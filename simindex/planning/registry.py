@@ -70,6 +70,8 @@ class Method:
     """Rows within h of each query, deleted ones included, on one thread."""
     whole: Callable[[Table, TablePlan, Asked], Found] | None = None
     """The same in one pass over the table, where the plan `takes_a_pass`."""
+    in_design: Callable[[Table, TablePlan, Asked], Found] | None = None
+    """What `search` does, for plans with a design, where these are searched in another way."""
     lossy: bool = False
     """Whether it finds less below a recall of 1, of queries that have weights."""
     has_designs: bool = False
@@ -97,16 +99,11 @@ def _flips(table: Table, asked: Conditions) -> Iterable[TablePlan]:
     return chain(candidates.probed(table, asked), permuted.flipped(table, asked))
 
 
-def _search_by_flips(table: Table, plan: TablePlan, asked: Asked) -> Found:
-    search = psm.search if plan.design is None else psmtables.search
-    return search(table, plan, asked)
-
-
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
         Method(
-            psm.NAME, _flips, _search_by_flips, psm.swept, lossy=True,
+            psm.NAME, _flips, psm.search, psm.swept, in_design=psmtables.search, lossy=True,
             available=permuted.flipped_available, survey=crowding.survey,
             held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
             passage=psm.passage,

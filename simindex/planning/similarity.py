@@ -13,7 +13,7 @@ from typing import Any
 
 from simindex.arrays import U8, U16
 from simindex.bits import sets
-from simindex.bits.similarity import (
+from simindex.bits.cosine import (
     candidate_radius,
     cosine_of_jaccard,
     share_within,
@@ -21,7 +21,7 @@ from simindex.bits.similarity import (
 )
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.records.similarity import MEASURES
+from simindex.records.estimate import MEASURES
 from simindex.simhash.weighting import counted_projection
 from simindex.values import dataclass
 

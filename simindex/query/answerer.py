@@ -157,14 +157,19 @@ class Answerer:
         left = NOTHING_LEFT
         while True:
             try:
-                found, exact = call.search(start, stop)
+                part = call.part(start, stop)
+                found = search(
+                    call.snapshot, part.plan, part.rows, part.weights, call.question,
+                    threads=part.threads, options=self._view.options, room=part.room,
+                    sketched=part.sketched,
+                )
                 break
             except CorruptFile as error:
                 left = self._leave(call.snapshot, call.question.method, error, left)
                 call.forget()
         question = call.question
         if (
-            not exact and stop > start and question.memory_limit is None
+            not part.plan.exact and stop > start and question.memory_limit is None
             and question.similar is None
         ):
             saved_s = self.spot_checks.due(
@@ -230,7 +235,7 @@ class Answerer:
 
     def compaction(self, snapshot: Snapshot, rows: int, *, h: int) -> Compaction | None:
         """What a full compaction to so many rows would bring; see `Compaction`."""
-        from simindex.planning.segments import compaction
+        from simindex.planning.segment_costs import compaction
 
         tables = snapshot.tables
         if len(tables) < 2:

@@ -1,4 +1,4 @@
-"""One call on one snapshot: the plan of all its queries, and searches of some of them.
+"""One call on one snapshot: the plan of all its queries, and what is searched for at a time.
 
     room       how many matches a search may hold; with a limit its plan says (`room_bytes`)
     a limit    read past, each table once (`limited.plan_within`)
@@ -17,11 +17,12 @@ from simindex.methods.base import Asked, QueryPlan
 from simindex.planning.memory_limit import HEADROOM_BYTES, MATCH_SHARE
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
-from simindex.query.search import THREADED_QUERIES, search
+from simindex.query.search import THREADED_QUERIES
 from simindex.query.sketches import Sketched
 from simindex.query.windows import windows
 from simindex.resources.memory import answer_bytes
 from simindex.resources.threads import thread_count
+from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U8, U64
@@ -40,6 +41,19 @@ HELD_SHARE = 2
 
 PROBE_BYTES = 32
 """Of a probe that is partitioned with others, and of what is beside it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Some queries of a call, and how they are searched for."""
+
+    rows: U64
+    weights: F32 | None
+    plan: QueryPlan
+    threads: int
+    room: Room | None
+    """For matches; None where there is enough for all."""
+    sketched: Sketched | None
 
 
 class Call:
@@ -96,22 +110,20 @@ class Call:
             return queries
         return min(queries, MOST_QUERIES)
 
-    def search(self, start: int, stop: int) -> tuple[Matches, bool]:
-        """Matches of the queries from one number up to another, and whether the plan is exact.
+    def part(self, start: int, stop: int) -> Part:
+        """The queries from one number up to another.
 
-        Raises NoRoom where they are too many; InvalidOption where the limit is too little.
+        Raises InvalidOption where the limit is too little.
         """
         rows, weights = self.rows[start:stop], self._weights
         weights = None if weights is None else weights[start:stop]
         threads = thread_count(self.question.threads, len(rows), worth=THREADED_QUERIES)
         plan = self._planned(rows, weights, threads)
-        threads = threads if plan.stream is None else plan.stream.threads
-        found = search(
-            self.snapshot, plan, rows, weights, self.question, threads=threads,
-            options=self._options, room=self._room(len(rows), plan),
-            sketched=None if self._sketched is None else self._sketched.slice(start, stop),
+        return Part(
+            rows, weights, plan, threads if plan.stream is None else plan.stream.threads,
+            self._room(len(rows), plan),
+            None if self._sketched is None else self._sketched.slice(start, stop),
         )
-        return found, plan.exact
 
     def alone(self, number: int) -> Generator[Matches, None, None]:
         """The matches of one query for which there is no room at once."""

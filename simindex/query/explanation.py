@@ -13,10 +13,10 @@ from typing import TypeVar
 
 from simindex.arrays import F32, U64
 from simindex.methods.base import Asked, QueryPlan, TablePlan, TopTablePlan, live
+from simindex.planning import registry
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.planner import TopPlan
 from simindex.planning.question import Question, TopQuestion
-from simindex.query.nearest import search_table
 from simindex.query.search import search_by
 from simindex.query.sketches import promised
 from simindex.records.reports import Compaction
@@ -182,8 +182,8 @@ def explain_top(
 def _explain_top_table(
     snapshot: Snapshot, table: Table, one: TopTablePlan, k: int, queries: U64
 ) -> TopSegmentExplanation:
-    rows, dead = len(table), snapshot.dead(table)
-    found, seconds = _timed(lambda: search_table(table, one, queries, min(k, rows), dead, 1))
+    rows, dead, method = len(table), snapshot.dead(table), registry.top_of(one.method)
+    found, seconds = _timed(lambda: method.search(table, one, queries, min(k, rows), dead, 1))
     share = 1 / max(1, len(queries))
     call_s = SEGMENT_NS * share * 1e-9
     return TopSegmentExplanation(

@@ -21,9 +21,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from simindex.arrays import U8, U32, U64
+from simindex.arrays import U32, U64
 from simindex.errors import InvalidOption
-from simindex.methods.base import TopFound, TopTablePlan
+from simindex.methods.base import TopFound
 from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.planner import TopPlan
@@ -95,14 +95,14 @@ def _searched(
     size = min(size, max(1, CALL_PLACES // max(1, places)))
     if len(tables) == 1 and len(queries) <= size and k <= len(tables[0][1]):
         _, table, one, dead = tables[0]
-        found = search_table(table, one, queries, k, dead, used)
+        found = registry.top_of(one.method).search(table, one, queries, k, dead, used)
         return found, None, found.lists, found.compared
     out, source = _room(len(queries), k, 64 * words)
     lists = compared = 0
     for start in range(0, len(queries), size):
         some = queries[start : start + size]
         parts = [
-            search_table(table, one, some, min(k, len(table)), dead, used)
+            registry.top_of(one.method).search(table, one, some, min(k, len(table)), dead, used)
             for _, table, one, dead in tables
         ]
         lists += sum(part.lists for part in parts)
@@ -110,14 +110,6 @@ def _searched(
         if parts:
             _merge(parts, [number for number, *_ in tables], 64 * words, out, source, start)
     return out, source, lists, compared
-
-
-def search_table(
-    table: Table, one: TopTablePlan, queries: U64, k: int, dead: U8 | None,
-    threads: int,
-) -> TopFound:
-    """The k nearest documents of one table."""
-    return registry.top_of(one.method).search(table, one, queries, k, dead, threads)
 
 
 def _room(queries: int, k: int, bits: int) -> tuple[TopFound, U32]:

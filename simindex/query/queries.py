@@ -15,7 +15,7 @@ import numpy as np
 
 from simindex.arrays import F32, I64, U8, U64
 from simindex.errors import InvalidBatch
-from simindex.records import columns
+from simindex.records import dataframe_columns
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 from simindex.records.matches import NO_NEIGHBOUR, Matches, TopMatches
@@ -93,11 +93,11 @@ def asked(given: Any, *, recipe: Callable[[], Recipe | None], bits: int) -> Aske
         return Asked(given.rows, given.weights, given.recipe, sketches=given.sketches)
     if isinstance(given, Iterator):
         first = list(islice(given, 1))
-        text = columns.holds_text(first)
+        text = dataframe_columns.holds_text(first)
         given = chain(first, given) if text else [*first, *given]
     else:
         given = [given] if isinstance(given, (str, bytes)) else given
-        text = columns.holds_text(given)
+        text = dataframe_columns.holds_text(given)
     return _asked_texts(given, recipe()) if text else Asked(as_fingerprints(given, bits=bits))
 
 

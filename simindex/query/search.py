@@ -112,11 +112,22 @@ def search(
     )
 
 
-def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) -> Found:
-    queries, threads = len(asked.queries), asked.threads
-    if threads == 1 and queries <= SLICE_QUERIES:
+def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
+    """As a call would have the table searched; deleted rows included."""
+    method = registry.of(plan.method)
+    if method.whole is not None and plan.takes_a_pass(len(asked.queries)):
+        return method.whole(table, plan, asked)
+    search = method.search
+    if plan.design is not None and method.in_design is not None:
+        search = method.in_design
+    if asked.threads == 1 and len(asked.queries) <= SLICE_QUERIES:
         return search(table, plan, asked)
+    return _in_slices(table, plan, search, asked)
+
+
+def _in_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) -> Found:
     # Slices are even, so that none is too small for a sweep that the plan is costed by.
+    queries, threads = len(asked.queries), asked.threads
     share = -(-queries // threads)
     size = -(-share // -(-share // slice_queries(plan, threads)))
     starts = range(0, queries, size)
@@ -129,14 +140,6 @@ def _search_slices(table: Table, plan: TablePlan, search: Search, asked: Asked) 
         return joined([run_slice(start) for start in starts])
     with Pool(threads) as pool:
         return joined(list(pool.map(run_slice, starts)))
-
-
-def search_by(table: Table, plan: TablePlan, asked: Asked) -> Found:
-    """As a call would have the table searched; deleted rows included."""
-    method = registry.of(plan.method)
-    if method.whole is not None and plan.takes_a_pass(len(asked.queries)):
-        return method.whole(table, plan, asked)
-    return _search_slices(table, plan, method.search, asked)
 
 
 AGAIN = 4

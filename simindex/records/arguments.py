@@ -15,7 +15,7 @@ from simindex.arrays import F32, I64, U8, U64
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
 from simindex.options import MAX_BITS, MAX_KEY_BYTES
-from simindex.records import columns
+from simindex.records import dataframe_columns
 from simindex.records.sketches import packed, size_codes
 
 MAX_UTF8_BYTES = 4
@@ -52,14 +52,14 @@ def _as_words(values: Any, bits: int | None) -> NDArray[Any]:
     """A uint64 array of what is none yet: numbers in a list, a column of another library."""
     if isinstance(values, np.uint64):  # one element of an array
         return np.array([values])
-    if columns.holds_text(values) or isinstance(values, (str, bytes)):
+    if dataframe_columns.holds_text(values) or isinstance(values, (str, bytes)):
         raise _no_array(values, " of texts" * (not isinstance(values, (str, bytes))), texts(bits))
     if isinstance(values, (list, tuple)) and all(map(is_whole, values)):
         try:
             return np.array([int(value) for value in values], dtype=np.uint64)
         except (OverflowError, ValueError) as error:
             raise InvalidBatch("a fingerprint is not from 0 to 2**64 - 1") from error
-    column = columns.is_column(values)
+    column = dataframe_columns.is_column(values)
     if not column and not isinstance(values, np.ndarray):
         first = values[0] if isinstance(values, (list, tuple)) else values
         path = isinstance(first, PathLike)
@@ -67,10 +67,10 @@ def _as_words(values: Any, bits: int | None) -> NDArray[Any]:
             values, "", "a path is not read: give the text, path.read_text()" if path else
             "give an array, a list of numbers, or a batch of texts, recipe.batch(texts)"
         )
-    array = columns.numbers(values) if column else values
+    array = dataframe_columns.numbers(values) if column else values
     if array.dtype != np.uint64:
         if column:
-            columns.refuse_null(array)
+            dataframe_columns.refuse_null(array)
         remedy = "make it an array with numpy.asarray first, then " if column else ""
         raise InvalidBatch(
             f"fingerprints are {array.dtype}, not uint64",
@@ -177,8 +177,8 @@ def as_ids(ids: Any, n: int | None) -> U64:
     ):  # numpy makes floats or objects of a list that spans more than int64 and uint64
         array = np.array([_as_id(row, int(value)) for row, value in enumerate(ids)], np.uint64)
     if array.dtype.kind not in "iu" and not (array.size == 0 and array.ndim == 1):
-        if columns.is_column(ids):
-            columns.refuse_null(array)
+        if dataframe_columns.is_column(ids):
+            dataframe_columns.refuse_null(array)
         raise InvalidBatch(
             f"ids must be whole numbers from 0 to 2**64 - 1, not {array.dtype}",
             remedy="give names as keys=", found=str(array.dtype), expected="uint64",
@@ -197,7 +197,9 @@ def as_ids(ids: Any, n: int | None) -> U64:
 def as_array(values: Any, name: str) -> NDArray[Any]:
     """What a caller gave as an array; InvalidBatch names it if it is none."""
     try:
-        return columns.numbers(values) if columns.is_column(values) else np.asarray(values)
+        if dataframe_columns.is_column(values):
+            return dataframe_columns.numbers(values)
+        return np.asarray(values)
     except ValueError as error:
         raise InvalidBatch(f"{name} are not an array: {error}") from error
 
@@ -219,8 +221,8 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
     try:
         if isinstance(keys, (str, bytes)) or not hasattr(keys, "__len__"):
             raise TypeError
-        column = columns.is_column(keys)
-        listed = columns.listed(keys) if column else list(keys)
+        column = dataframe_columns.is_column(keys)
+        listed = dataframe_columns.listed(keys) if column else list(keys)
     except TypeError as error:
         raise InvalidBatch(
             f"keys must be a sequence of str or bytes, not {type(keys).__name__}",
@@ -237,7 +239,7 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
         if type(key) is not kind:
             if not isinstance(key, kind):
                 if column:
-                    columns.refuse_null(listed[: row + 1])
+                    dataframe_columns.refuse_null(listed[: row + 1])
                 raise InvalidBatch(
                     f"the key of row {row} is {type(key).__name__}, not {kind.__name__}: "
                     "keys are str or bytes, of one type",

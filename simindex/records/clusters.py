@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from simindex.arrays import F32, I64, U16, U64, Bools
 from simindex.records import arrow
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.verification import Verification
 
 Fetch = Callable[[I64], list[Any]]

@@ -48,7 +48,7 @@ class GateLimits:
         """Whether both numbers are below the limits."""
         if self.max_matches is not None and matched >= self.max_matches:
             return False
-        return self.max_share is None or not documents or matched / documents < self.max_share
+        return self.max_share is None or share_of(documents, matched) < self.max_share
 
     def __str__(self) -> str:
         told = []
@@ -57,6 +57,11 @@ class GateLimits:
         if self.max_share is not None:
             told.append(f"{100 * self.max_share:g}% of the documents")
         return " or ".join(told)
+
+
+def share_of(documents: int, matched: int) -> float:
+    """The share of some documents that have a match; 0 if there are no documents."""
+    return matched / documents if documents else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class GateReport:
     @property
     def share(self) -> float:
         """The share of the documents that have a match; 0 if there are no documents."""
-        return self.matched / self.documents if self.documents else 0.0
+        return share_of(self.documents, self.matched)
 
     @property
     def passed(self) -> bool:

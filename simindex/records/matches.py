@@ -15,7 +15,7 @@ import numpy as np
 
 from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 from simindex.values import dataclass
 
 

@@ -26,8 +26,8 @@ import numpy as np
 from simindex.arrays import F32, I64, U16, U64
 from simindex.records import arrow
 from simindex.records.clusters import Clusters
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.matches import KeySource
-from simindex.records.similarity import estimated, standard_error
 from simindex.records.stars import stars
 
 PairKeys = Callable[[], tuple[list[str], list[str]] | tuple[list[bytes], list[bytes]]]

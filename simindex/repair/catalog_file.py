@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simindex.errors import CorruptFile, raised_by_a_handler
-from simindex.repair.opening import opened
+from simindex.repair.damaged_files import opened
 from simindex.storage.catalog.environment import DATABASES
 from simindex.storage.catalog.pages import (
     MAP_BYTES,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.advising import stored
+from simindex.advising import advice_bytes
 from simindex.errors import (
     CorruptFile,
     IndexNotFound,
@@ -318,8 +318,8 @@ def require_usable(name: str, payload: bytes, options: IndexOptions) -> None:
             ancestry.decode(payload)
         elif name == "audit":
             audit.decode(payload)
-        elif name == stored.VALUE:
-            stored.decode(payload)
+        elif name == advice_bytes.VALUE:
+            advice_bytes.decode(payload)
         elif name == "options":
             stored_options(payload)
     except (SimindexError, ValueError) as error:

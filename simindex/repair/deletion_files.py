@@ -12,7 +12,7 @@ from pathlib import Path
 
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
-from simindex.repair.opening import whole_envelope
+from simindex.repair.damaged_files import whole_envelope
 from simindex.storage.catalog.records import LAST_GENERATION
 from simindex.storage.tables.deletionfile import NAME, disorder, run_of
 from simindex.storage.tables.record import generation_of

@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from simindex.errors import CorruptFile
-from simindex.repair import lineage, overlap, structures
+from simindex.repair import lineage, overlap, structure_files
 from simindex.repair.catalog_records import CatalogRecords
+from simindex.repair.damaged_files import header_again, whole_envelope
 from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
-from simindex.repair.opening import header_again, whole_envelope
 from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.values import unpack
 from simindex.storage.tables.record import NAME
@@ -104,7 +104,7 @@ def read_headless(found: Inventory, records: CatalogRecords | None) -> None:
     names = sorted(names_in(directory))
     for name in list(found.unreadable):
         known = [_recorded(found, records, name)]
-        for other in structures.files_of(names, name):
+        for other in structure_files.files_of(names, name):
             with suppress(CorruptFile):
                 identity = whole_envelope(directory / other).identity
                 known.append((identity.rows, identity.horizon))

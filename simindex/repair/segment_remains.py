@@ -28,7 +28,7 @@ from simindex.arrays import I64, U8, U32, U64, Bools
 from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.records.sketches import record_bytes
-from simindex.repair.opening import mapped, opened_rows
+from simindex.repair.damaged_files import mapped, opened_rows
 from simindex.storage.catalog.records import LAST_GENERATION
 from simindex.storage.catalog.values import unpack
 from simindex.storage.files.envelope import (

@@ -13,7 +13,7 @@ from pathlib import Path
 from simindex.bits.design import BlockDesign
 from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import RepairReport
-from simindex.repair import structures
+from simindex.repair import structure_files
 from simindex.repair.inventory import Inventory
 from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage import ancestry
@@ -66,7 +66,7 @@ class Steps:
         """Whole files of permuted tables and slice lists, by segment and structure."""
         for file in found.segments:
             if file.damage is None:
-                self.beside[file.name], findings = structures.whole(
+                self.beside[file.name], findings = structure_files.whole(
                     self.directory, names, file.record(), file.fingerprints, found.uuid,
                     self.options,
                 )
@@ -212,7 +212,7 @@ class Steps:
         folder = replace(self.files.folder, keyed=file.keyed)
         segment = open_segment(folder, record, lambda: None)
         found = self._with_missing(record, segment)
-        record, directories = structures.recorded(record, found, self.designs, self.options)
+        record, directories = structure_files.recorded(record, found, self.designs, self.options)
         _store(catalog, record.name, [(0, segment.compute_directory())])
         for part in directories:
             _store(catalog, record.name, part)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from simindex.outputs.whole_file import whole_file
-from simindex.reporting.gate_lines import GateLines
+from simindex.reporting.gate_findings import Flagged, Opening, Verdict
+from simindex.reporting.gate_json_lines import GateLines
 from simindex.reporting.gate_page import GatePage
-from simindex.reporting.gated import Flagged, Opening, Verdict
 from simindex.reporting.sarif import GateSarif
 from simindex.values import dataclass
 

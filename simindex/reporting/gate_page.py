@@ -10,14 +10,22 @@ import heapq
 from typing import TextIO
 
 from simindex.reporting.escaping import html_name, html_text
-from simindex.reporting.gated import (
+from simindex.reporting.gate_findings import (
     EXCERPT_CHARACTERS,
     Flagged,
     Opening,
     Verdict,
     name_of,
 )
-from simindex.reporting.page import CLOSING, facts, note, opening_of_page, section, table, tiles
+from simindex.reporting.html_page import (
+    CLOSING,
+    facts,
+    note,
+    opening_of_page,
+    section,
+    table,
+    tiles,
+)
 
 MOST_SHOWN = 1000
 

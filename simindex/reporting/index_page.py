@@ -13,7 +13,7 @@ from typing import TextIO
 from simindex.bits.digests import sha256
 from simindex.reporting.charts import bars, short
 from simindex.reporting.escaping import html_name, html_text
-from simindex.reporting.page import (
+from simindex.reporting.html_page import (
     CLOSING,
     POLICY,
     facts,
@@ -23,8 +23,15 @@ from simindex.reporting.page import (
     table,
     tiles,
 )
+from simindex.reporting.index_report import (
+    Clustering,
+    Family,
+    IndexReport,
+    Member,
+    Pairing,
+    Template,
+)
 from simindex.reporting.side_by_side import beginning, side_by_side
-from simindex.reporting.surveyed import Clustering, Family, Member, Pairing, Survey, Template
 
 SHOWN_STRUCTURES = 12
 
@@ -94,68 +101,68 @@ if (find) {
 SCRIPT_POLICY = f"script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'"
 
 
-def write_index_page(stream: TextIO, survey: Survey) -> None:
+def write_index_page(stream: TextIO, report: IndexReport) -> None:
     """Writes the page."""
-    for piece in _pieces(survey):
+    for piece in _pieces(report):
         stream.write(piece)
 
 
-def _pieces(survey: Survey) -> Iterator[str]:
+def _pieces(report: IndexReport) -> Iterator[str]:
     policy = f"{POLICY}; {SCRIPT_POLICY}"
-    yield opening_of_page(f"Index {survey.path}", style=STYLE, policy=policy)
-    yield f"<header><h1>{html_name(survey.path)}</h1>\n"
-    yield f"<p>{html_text(f'simindex {survey.version}, {survey.made}')}</p></header>\n"
+    yield opening_of_page(f"Index {report.path}", style=STYLE, policy=policy)
+    yield f"<header><h1>{html_name(report.path)}</h1>\n"
+    yield f"<p>{html_text(f'simindex {report.version}, {report.made}')}</p></header>\n"
     parts = [
-        ("contents", "What is in the index", _contents(survey)),
-        ("distances", "How far near-duplicates are apart", _pairs(survey)),
-        ("sizes", "How large clusters are", _sizes(survey)),
-        ("clusters", "The largest clusters", _families(survey)),
-        ("recall", "What a search finds", _expected(survey)),
-        ("cost", "What a search costs", _cost(survey)),
-        ("templates", "What is crowded", _templates(survey)),
+        ("contents", "What is in the index", _contents(report)),
+        ("distances", "How far near-duplicates are apart", _pairs(report)),
+        ("sizes", "How large clusters are", _sizes(report)),
+        ("clusters", "The largest clusters", _families(report)),
+        ("recall", "What a search finds", _expected(report)),
+        ("cost", "What a search costs", _cost(report)),
+        ("templates", "What is crowded", _templates(report)),
     ]
     parts = [part for part in parts if part[2]]
     links = "".join(
         f'<a href="#{anchor}">{anchor.capitalize()}</a>' for anchor, _, _ in parts
     )
     yield f"<nav>{links}</nav>\n"
-    yield tiles(_figures(survey))
-    for text in survey.notes:
+    yield tiles(_figures(report))
+    for text in report.notes:
         yield f'<p class="warn">{html_text(text)}</p>\n'
     for anchor, title, content in parts:
         yield section(title, content, anchor=anchor)
     yield f"<script>{SCRIPT}</script>\n{CLOSING}"
 
 
-def _figures(survey: Survey) -> Iterator[tuple[str, str]]:
-    yield f"{survey.rows:,}", "rows"
-    yield _size(survey.size_bytes), "on disk"
-    if survey.rows:
-        yield f"{survey.bytes_a_row:.1f}", "bytes a row"
-    sketch = f" + {survey.sketch_bits:,}" if survey.sketch_bits else ""
-    yield f"{survey.bits:,}{sketch}", "bits, with the sketch" if sketch else "bits"
-    if survey.clustering is not None:
-        found = survey.clustering
+def _figures(report: IndexReport) -> Iterator[tuple[str, str]]:
+    yield f"{report.rows:,}", "rows"
+    yield _size(report.size_bytes), "on disk"
+    if report.rows:
+        yield f"{report.bytes_a_row:.1f}", "bytes a row"
+    sketch = f" + {report.sketch_bits:,}" if report.sketch_bits else ""
+    yield f"{report.bits:,}{sketch}", "bits, with the sketch" if sketch else "bits"
+    if report.clustering is not None:
+        found = report.clustering
         yield f"{found.clusters:,}", "clusters"
         if found.documents:
             share = 1 - found.alone / found.documents
             yield f"{100 * share:.3g}%", "of documents have a near-duplicate"
 
 
-def _contents(survey: Survey) -> str:
-    made = facts([(name, html_text(value)) for name, value in survey.facts])
-    if survey.segments:
+def _contents(report: IndexReport) -> str:
+    made = facts([(name, html_text(value)) for name, value in report.facts])
+    if report.segments:
         rows = [
             (
                 html_text(one.name), f"{one.rows:,}",
                 "" if one.size_bytes is None else _size(one.size_bytes),
             )
-            for one in survey.segments
+            for one in report.segments
         ]
         made += "<h3>Files</h3>\n" + table(("file", "rows", "size"), rows, numbers=(1, 2))
-    if survey.structures:
+    if report.structures:
         sizes = [
-            (f"<code>{html_text(name)}</code>", _size(size)) for name, size in survey.structures
+            (f"<code>{html_text(name)}</code>", _size(size)) for name, size in report.structures
         ]
         made += "<h3>Structures</h3>\n" + table(
             ("structure", "beside the rows"), sizes, numbers=(1,)
@@ -163,33 +170,33 @@ def _contents(survey: Survey) -> str:
     return made
 
 
-def _pairs(survey: Survey) -> str:
-    found: Pairing | None = survey.pairing
+def _pairs(report: IndexReport) -> str:
+    found: Pairing | None = report.pairing
     if found is None:
         return ""
     total = sum(found.by_distance)
     if not total and not found.equal_rows:
-        near = survey.near
-        none = f"are within {survey.h} of {survey.bits:,} bits" if near is None else (
+        near = report.near
+        none = f"are within {report.h} of {report.bits:,} bits" if near is None else (
             f"have a {near} or more"
         )
         return f'<p class="soft">No two rows {none}.</p>\n'
     values = [(str(h), number) for h, number in enumerate(found.by_distance)][1:]
     by, across, heading = "distance", "bits that differ", "bits"
     different = "fingerprints"
-    if survey.near is not None:
+    if report.near is not None:
         values = list(found.by_similarity)
-        by, across = "estimated similarity", f"{survey.near.measure}, estimated"
-        heading = survey.near.measure
-        if survey.sketch_bits:
+        by, across = "estimated similarity", f"{report.near.measure}, estimated"
+        heading = report.near.measure
+        if report.sketch_bits:
             different = "sketches"
     more = "at least " if found.cut else ""
     made = bars(values, told=f"{more}{total:,} pairs by {by}", across=across) if total else ""
-    if survey.near is not None:
+    if report.near is not None:
         made += note(
-            f"Near-duplicates have a {survey.near} or more: they differ in at most "
-            f"{survey.near.most} of {survey.near.bits:,} bits, and were candidates within "
-            f"{survey.h} of {survey.bits:,}."
+            f"Near-duplicates have a {report.near} or more: they differ in at most "
+            f"{report.near.most} of {report.near.bits:,} bits, and were candidates within "
+            f"{report.h} of {report.bits:,}."
         )
     made += note(
         f"{more}{total:,} pairs of different {different}, and {found.equal_rows:,} rows whose "
@@ -203,8 +210,8 @@ def _pairs(survey: Survey) -> str:
     return made
 
 
-def _sizes(survey: Survey) -> str:
-    found: Clustering | None = survey.clustering
+def _sizes(report: IndexReport) -> str:
+    found: Clustering | None = report.clustering
     if found is None or not found.clusters:
         return ""
     sizes = [(label, clusters) for label, clusters, _ in found.sizes if label != "1"]
@@ -212,7 +219,7 @@ def _sizes(survey: Survey) -> str:
         (html_text(label), f"{clusters:,}", f"{documents:,}")
         for label, clusters, documents in found.sizes
     ]
-    reach = "within the radius of" if survey.near is None else "near enough to"
+    reach = "within the radius of" if report.near is None else "near enough to"
     how = f"Each document is {reach} the representative." if found.mode == "star" else (
         "Chains of near-duplicates join documents that may be far apart."
     )
@@ -228,8 +235,8 @@ def _sizes(survey: Survey) -> str:
     )
 
 
-def _families(survey: Survey) -> str:
-    found = survey.clustering
+def _families(report: IndexReport) -> str:
+    found = report.clustering
     if found is None or not found.families:
         return ""
     made = (
@@ -237,31 +244,31 @@ def _families(survey: Survey) -> str:
         'aria-label="Find among the clusters">\n<p class="note" id="told" role="status"></p>\n'
     )
     made += "".join(
-        _family(family, survey, opened=number == 0) for number, family in enumerate(found.families)
+        _family(family, report, opened=number == 0) for number, family in enumerate(found.families)
     )
-    if survey.texts:
+    if report.texts:
         made += note("On the left is the document that names the cluster, on the right the other.")
     left = found.clusters - len(found.families)
     if left:
         more = "1 more cluster" if left == 1 else f"{left:,} more clusters"
         made += note(f"{more}: simindex clusters prints all.")
-    if not survey.texts_given:
+    if not report.texts_given:
         made += note("With --texts INPUT the page shows what differs within a cluster.")
-    elif not survey.texts:
+    elif not report.texts:
         made += note("The inputs of --texts have none of these documents.")
     return made
 
 
-def _family(family: Family, survey: Survey, *, opened: bool) -> str:
+def _family(family: Family, report: IndexReport, *, opened: bool) -> str:
     first, *others = family.members
-    text = survey.texts.get(first.name)
+    text = report.texts.get(first.name)
     inner = [] if text is None else [f'<div class="text" dir="auto">{beginning(text)}</div>']
     for member in others:
         inner.append(
             f'<div class="member"><span class="apart">{_apart(member)}</span>'
             f"{html_name(member.name)}</div>"
         )
-        theirs = survey.texts.get(member.name)
+        theirs = report.texts.get(member.name)
         if text is not None and theirs is not None:
             same = theirs.split() == text.split()
             inner.append(
@@ -288,37 +295,37 @@ def _apart(member: Member) -> str:
     return f"{distance} bit{'s' if distance > 1 else ''}"
 
 
-def _expected(survey: Survey) -> str:
-    if not survey.chances:
+def _expected(report: IndexReport) -> str:
+    if not report.chances:
         return ""
-    sketched = any(chance.kept is not None for chance in survey.chances)
-    headings = ["similarity", f"within {survey.h} of {survey.bits:,} bits"]
+    sketched = any(chance.kept is not None for chance in report.chances)
+    headings = ["similarity", f"within {report.h} of {report.bits:,} bits"]
     if sketched:
-        near = survey.near or f"similarity of {survey.gate_similarity:g}"
+        near = report.near or f"similarity of {report.gate_similarity:g}"
         headings.append(f"{near} asked, with the sketch")
     rows = [
         (
             f"{chance.similarity:.2f}", _share(chance.within),
             *([_share(chance.kept or 0.0)] if sketched else []),
         )
-        for chance in survey.chances
+        for chance in report.chances
     ]
     made = table(headings, rows)
     made += note(
         "The share of pairs of a similarity, a cosine, that is found, if bits differ independently "
-        f"of each other. Of {survey.rows:,} unrelated rows, about {_few(survey.strangers)} are "
-        f"within {survey.h} bits of a query if each bit is as often 0 as 1; rows with common "
+        f"of each other. Of {report.rows:,} unrelated rows, about {_few(report.strangers)} are "
+        f"within {report.h} bits of a query if each bit is as often 0 as 1; rows with common "
         "words are more."
     )
-    if survey.audit is not None:
-        made += note(f"Measured on this index: {survey.audit}")
+    if report.audit is not None:
+        made += note(f"Measured on this index: {report.audit}")
     return made
 
 
-def _cost(survey: Survey) -> str:
-    if not survey.costs:
+def _cost(report: IndexReport) -> str:
+    if not report.costs:
         return ""
-    shown = list(survey.costs)[:SHOWN_STRUCTURES]
+    shown = list(report.costs)[:SHOWN_STRUCTURES]
     rows = [
         (
             f"<code>{html_text(cost.method)}</code>"
@@ -328,25 +335,25 @@ def _cost(survey: Survey) -> str:
         )
         for cost in shown
     ]
-    whose = "measured on this machine" if survey.measured else "those of a usual machine"
+    whose = "measured on this machine" if report.measured else "those of a usual machine"
     return table(
         ("structure", "recall", "bytes a row", "memory", "queries a second", "a million queries"),
         rows, numbers=(1, 2, 3, 4, 5),
     ) + note(
-        f"Predicted by the planner for {survey.rows:,} rows, within {survey.h} bits, on one "
+        f"Predicted by the planner for {report.rows:,} rows, within {report.h} bits, on one "
         f"thread, with tables in memory. The constants are {whose}."
     )
 
 
-def _templates(survey: Survey) -> str:
+def _templates(report: IndexReport) -> str:
     made = ""
-    if survey.equal:
-        made += "<h3>Fingerprints of most rows</h3>\n" + _listed(survey.equal)
-    if survey.crowded:
+    if report.equal:
+        made += "<h3>Fingerprints of most rows</h3>\n" + _listed(report.equal)
+    if report.crowded:
         made += (
-            f"<h3>First {survey.header_bits} bits of most rows</h3>\n" + _listed(survey.crowded)
+            f"<h3>First {report.header_bits} bits of most rows</h3>\n" + _listed(report.crowded)
             + note(
-                f"A bucket has {survey.rows_per_header:.1f} rows on average. Buckets with many "
+                f"A bucket has {report.rows_per_header:.1f} rows on average. Buckets with many "
                 "more come of templates: pages that share most of their words."
             )
         )

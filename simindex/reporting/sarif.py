@@ -18,7 +18,7 @@ from urllib.parse import quote
 from simindex.bits.digests import blake2b
 from simindex.outputs.columns import as_json_line, key_text
 from simindex.reporting.escaping import NAME_CHARACTERS, plain_name
-from simindex.reporting.gated import Flagged, Opening, Place, Verdict, name_of, nearness_of
+from simindex.reporting.gate_findings import Flagged, Opening, Place, Verdict, name_of, nearness_of
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -1,5 +1,5 @@
 """Why the fingerprints of two texts are near or not: their features, sums and bits beside each
-other. `planning.comparing` has the call.
+other. `planning.pair_explanation` has the call.
 
     cosine(a, b) = sum of w_a w_b / (|w_a| |w_b|)       of the recipe's own weights
     a sum W_j = sum of v_ij w_i has mean 0 and standard deviation |w|, over the vectors v
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 
 from simindex.bits.sets import by_sizes
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.pair_explanation import (
     Dominance,
     FeaturePair,
     FlippedBit,
     PairExplanation,
 )
-from simindex.records.similarity import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.alignment import aligned
 from simindex.simhash.weighting import counted_projection

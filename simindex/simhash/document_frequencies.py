@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import U32, U64
-from simindex.bits.distinct import distinct_values
+from simindex.bits.distinct_rows import distinct_values
 from simindex.checks import is_int
 from simindex.errors import InvalidBatch, InvalidOption, RecipeMismatch
 from simindex.simhash import recipe_bytes

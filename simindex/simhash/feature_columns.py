@@ -129,14 +129,14 @@ class FeatureColumn:
 
 def keeps_features(recipe: Any) -> bool:
     """Whether the kernels find the features of a recipe by themselves, so that they can be kept."""
-    return bool(recipe._reader.plain)
+    return bool(recipe._kernels.plain)
 
 
 class FeatureKeeper:
     """Counts features as `Recipe.document_frequencies` does, and keeps those of columns."""
 
     def __init__(self, recipe: Any, max_features: int = MAX_FEATURES) -> None:
-        self._reader = recipe._reader
+        self._kernels = recipe._kernels
         self._counted = DocumentFrequencies(recipe._features_source, max_features=max_features)
         self._tables = _native.DocumentTables()
         self._vocabulary = Vocabulary()
@@ -147,7 +147,7 @@ class FeatureKeeper:
 
     def count(self, texts: Iterable[Any], threads: int | None = None) -> None:
         """Counts texts, and keeps nothing of them."""
-        for number in self._reader.count_into(self._tables, texts, threads):
+        for number in self._kernels.count_into(self._tables, texts, threads):
             self._note(number)
 
     def keep(self, column: Column, threads: int | None = None) -> FeatureColumn | None:
@@ -156,7 +156,7 @@ class FeatureKeeper:
         Raises InvalidBatch if a text is not UTF-8.
         """
         n = thread_count(threads, len(column), worth=THREADED_TEXTS)
-        kept = self._reader.kernel.keep_of_column
+        kept = self._kernels.kernel.keep_of_column
         entries, offsets, tables, characters, ends, whole, invalid = kept(
             self._tables, column.data, column.offsets, n
         )
@@ -179,7 +179,7 @@ class FeatureKeeper:
 
     def _note(self, texts: int) -> None:
         self._texts += texts
-        if self._reader.is_full(self._tables, self._texts):
+        if self._kernels.is_full(self._tables, self._texts):
             self._take()
 
     def _take(self) -> None:

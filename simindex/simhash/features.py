@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from simindex._kernels import _native
 from simindex.errors import InvalidBatch
-from simindex.records.columns import is_null
+from simindex.records.dataframe_columns import is_null
 from simindex.values import dataclass
 
 Unit = Literal["word", "char"]

@@ -30,7 +30,7 @@ from simindex.simhash.weighting import WEIGHTINGS, Feature, IdfTable, WeightingN
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.simhash.reader import Reader
+    from simindex.simhash.recipe_kernels import RecipeKernels
 
     class _Radius:
         """For type checkers: a field that is given as int or None, and then is an int."""
@@ -183,7 +183,7 @@ class Recipe:
             If `max_features` or `threads` is out of range.
         """
         counted = DocumentFrequencies(self._features_source, max_features=max_features)
-        for frequencies in self._reader.frequencies(texts, threads):
+        for frequencies in self._kernels.frequencies(texts, threads):
             counted.add(*frequencies)
         return counted
 
@@ -228,7 +228,7 @@ class Recipe:
         """The batch of one text, with an id or a key if one is given, in a list. If the text gets
         no fingerprint, the batch is empty, and `skipped` has the reason."""
         require_weighing(self.weighting, fitted=self.fitted)
-        return self._reader.batched(self._reader.simhash(text), self, ids, keys)
+        return self._kernels.batched(self._kernels.simhash(text), self, ids, keys)
 
     def batch(
         self,
@@ -284,8 +284,8 @@ class Recipe:
             is_int(count_features) and 0 <= count_features < 1 << 31,
             "count_features", count_features, "from 0 to 2**31 - 1",
         )
-        made = self._reader.simhashes(texts, threads, count_features)
-        return self._reader.batched(made, self, ids, keys, counted=count_features)
+        made = self._kernels.simhashes(texts, threads, count_features)
+        return self._kernels.batched(made, self, ids, keys, counted=count_features)
 
     def batch_features(
         self,
@@ -338,7 +338,7 @@ class Recipe:
             )
         require_fitted(self.weighting, fitted=self.fitted)
         arrays = checked_features(hashes, offsets, weights)
-        return self._reader.batched(self._reader.hashed(*arrays, threads), self, ids, keys)
+        return self._kernels.batched(self._kernels.hashed(*arrays, threads), self, ids, keys)
 
     def features(self, text: str | bytes) -> list[Feature]:
         """The features of a text, the heaviest first, to show to people.
@@ -347,16 +347,16 @@ class Recipe:
         Python. Raises InvalidBatch and InvalidOption as `batch` does.
         """
         require_weighing(self.weighting, fitted=self.fitted)
-        units = self._reader.units([text])[0]
+        units = self._kernels.units([text])[0]
         return anatomy(
             units, self.unit, self.sizes, WEIGHTINGS[self.weighting], seed=self.seed, idf=self.idf
         )
 
     @cached_property
-    def _reader(self) -> Reader:
-        from simindex.simhash.reader import Reader
+    def _kernels(self) -> RecipeKernels:
+        from simindex.simhash.recipe_kernels import RecipeKernels
 
-        return Reader(self)
+        return RecipeKernels(self)
 
     @property
     def _tokenizer_name(self) -> int | str:

@@ -91,10 +91,10 @@ def _sums(values: F64, starts: I64, ends: I64) -> F64:
 
 def vectors_of(recipe: Recipe, texts: Sequence[str | bytes]) -> Vectors:
     """The weights that `recipe.batch` adds up, of each text; InvalidBatch for what is no text."""
-    reader = recipe._reader
-    if not reader.plain:
+    kernels = recipe._kernels
+    if not kernels.plain:
         return _listed(recipe, texts)
-    hashes, counts, starts = reader.features(list(texts))
+    hashes, counts, starts = kernels.features(list(texts))
     weights = _weights(recipe, hashes, counts, starts)
     distinct, columns = np.unique(hashes, return_inverse=True)
     return Vectors(columns.astype(np.int64), weights, starts.astype(np.int64), len(distinct))

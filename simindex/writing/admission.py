@@ -11,8 +11,8 @@ from simindex.errors import InvalidBatch, RecipeMismatch
 from simindex.options import IndexOptions, KeyKind
 from simindex.records.arguments import as_fingerprints, as_ids, as_keys
 from simindex.records.batch import Batch
-from simindex.simhash.contrast import contrast
 from simindex.simhash.recipe import Recipe
+from simindex.simhash.recipe_differences import contrast
 
 
 def checked_batch(

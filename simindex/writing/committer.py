@@ -12,11 +12,12 @@ leaves its outcome unknown, so the writer then refuses to go on, and unlinks not
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import inf
 from time import monotonic, thread_time
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,6 @@ LARGE_ROWS = 1 << 17
 Holding = Table | Rows
 """What has columns of fingerprints, ids and keys."""
 
-Result = TypeVar("Result")
 
 class Committer:
     """Holds the index's lock from creation to `close`."""
@@ -262,13 +262,13 @@ class Committer:
             waiting.expired = before
         return count
 
-    def admitted(
-        self, batch: Batch, options: IndexOptions, add: Callable[[Batch], Result]
-    ) -> Result:
-        """What `add` returns, which adds a checked batch to what waits.
+    @contextmanager
+    def admitting(self, batch: Batch, options: IndexOptions) -> Iterator[None]:
+        """A `with` block that adds a checked batch to what waits.
 
         The index takes its recipe, and the keys and the width of sketches of `options`, unless it
-        has them; if `add` fails, it does not. Raises RecipeMismatch if rows came without a recipe.
+        has them; if the block fails, it does not. Raises RecipeMismatch if rows came without a
+        recipe.
         """
         self.check_usable()
         self.hand_over()
@@ -276,7 +276,7 @@ class Committer:
         try:
             self._decide(options)
             self._adopt_recipe(batch)
-            return add(batch)
+            yield
         except BaseException:
             waiting.recipe = recipe
             self.waiting, self.recent = waiting, recent

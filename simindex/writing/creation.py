@@ -170,6 +170,8 @@ def require_place(directory: Path) -> bool:
     if directory.is_dir():
         return True
     if directory.exists():
+        if directory.is_dir():  # another process has just made it
+            return True
         raise IndexExists(
             f"{directory} is not a folder; not overwritten",
             remedy="name another path for the index", path=str(directory),

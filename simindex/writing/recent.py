@@ -32,8 +32,8 @@ from simindex.checks import is_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.matches import Match
-from simindex.records.similarity import estimated, standard_error
 from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe import Recipe
 from simindex.storage.snapshot import Snapshot

@@ -10,7 +10,7 @@
     samples   drawn of weighted rows as they come
     expired   the time before which rows expire: of the commit before, or later
 
-A call adds all that it is given, or nothing: `_mark` and `_restore`. A deletion concerns all rows
+A call adds all that it is given, or nothing: `_all_or_nothing`. A deletion concerns all rows
 that came before it, committed or not, and none that came after it:
 
 1. A row that is still in memory and is deleted leaves when the rows are taken. It is counted as
@@ -24,6 +24,7 @@ that came before it, committed or not, and none that came after it:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
@@ -80,9 +81,6 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-
-Mark = tuple[list[Rows], list[Reservoir], tuple[int, ...]]
-"""What waited before a call: the first of some chunks and samples, and counts."""
 
 
 class Waiting:
@@ -171,12 +169,16 @@ class Waiting:
             ids = batch.ids.copy()
         else:
             ids = np.arange(ordinal, ordinal + len(batch), dtype=np.uint64)
-        before = self._mark()
-        try:
-            self._add(batch, ids, keys, self._times(len(batch), times, files), ordinal, files)
-        except BaseException:
-            self._restore(before, files)
-            raise
+        times = self._times(len(batch), times, files)
+        with self._all_or_nothing(files):
+            start = 0
+            while start < len(batch):
+                stop = min(len(batch), start + files.options.batch_rows - self.rows)
+                self._hold(batch, ids, keys, times, start, stop)
+                self._sample(batch, ordinal, start, stop, files.options.reservoir_rows)
+                if self.rows >= files.options.batch_rows:
+                    self._spill(files)
+                start = stop
         return ids
 
     def _times(self, count: int, given: U32 | None, files: SegmentFiles) -> U32 | None:
@@ -209,13 +211,9 @@ class Waiting:
 
         Rows of a text that got no fingerprint are deleted, too.
         """
-        before = self._mark()
-        try:
+        with self._all_or_nothing(files):
             self.delete(self._names_replaced(batch))
             return self.append(batch, files)
-        except BaseException:
-            self._restore(before, files)
-            raise
 
     def delete(self, names: Names) -> None:
         """Deletes all rows of some names that came before; keeps the names.
@@ -286,54 +284,55 @@ class Waiting:
         """Which of some names were deleted since the commit, so that no row of it has them."""
         return self._deleted.among(names.id)
 
-    def _mark(self) -> Mark:
-        return self._chunks, self.samples, (
-            len(self._chunks), len(self.samples), len(self.spilled), len(self._deletions),
-            self.deletions, self._deleted_key_bytes, self.rows, self.added, self.withdrawn,
-        )
+    @contextmanager
+    def _all_or_nothing(self, files: SegmentFiles) -> Iterator[None]:
+        """A `with` block after which, if it fails, what waited before waits again, also what was
+        spilled meanwhile."""
+        chunks, samples, withdrawn = self._chunks, self.samples, self.withdrawn
+        counts = len(chunks), len(samples), len(self.spilled), len(self._deletions)
+        deletions, key_bytes = self.deletions, self._deleted_key_bytes
+        rows, added = self.rows, self.added
+        try:
+            yield
+        except BaseException:
+            chunk_count, sample_count, spilled_count, deletion_count = counts
+            more = self.spilled[spilled_count:]
+            del samples[sample_count:], self.spilled[spilled_count:]
+            if len(self._deletions) > deletion_count:
+                del self._deletions[deletion_count:]
+                self._deleted = IdSet()
+                for names, _ in self._deletions:
+                    self._deleted.add(names.id)
+            del chunks[chunk_count:]
+            self.samples, self._chunks, self.withdrawn = samples, chunks, withdrawn
+            self.deletions, self._deleted_key_bytes = deletions, key_bytes
+            self.rows, self.added = rows, added
+            files.remove(record for record, _ in more)  # last: it may be interrupted
+            raise
 
-    def _restore(self, before: Mark, files: SegmentFiles) -> None:
-        """Forgets what was added since, and has back what waited then, also what was spilled."""
-        chunks, samples, (
-            chunk_count, sample_count, spilled_count, deletion_count, self.deletions,
-            self._deleted_key_bytes, self.rows, self.added, self.withdrawn,
-        ) = before
-        more = self.spilled[spilled_count:]
-        del samples[sample_count:], self.spilled[spilled_count:]
-        if len(self._deletions) > deletion_count:
-            del self._deletions[deletion_count:]
-            self._deleted = IdSet()
-            for names, _ in self._deletions:
-                self._deleted.add(names.id)
-        del chunks[chunk_count:]
-        self.samples, self._chunks = samples, chunks
-        files.remove(record for record, _ in more)  # last: it may be interrupted
-
-    def _add(
-        self, batch: Batch, ids: U64, keys: KeyHeap | None, times: U32 | None, ordinal: int,
-        files: SegmentFiles,
+    def _hold(
+        self, batch: Batch, ids: U64, keys: KeyHeap | None, times: U32 | None, start: int,
+        stop: int,
     ) -> None:
-        start, count, options = 0, len(batch), files.options
-        while start < count:
-            stop = min(count, start + options.batch_rows - self.rows)
-            self._chunks.append(Rows(
-                batch.rows[start:stop].copy(), ids[start:stop].copy(),
-                None if keys is None else keys.slice(start, stop), len(self._deletions),
-                None if times is None else times[start:stop],
-                None if batch.sketches is None else batch.sketches[start:stop].copy(),
-            ))
-            self.rows += stop - start
-            self.added += stop - start
-            if batch.weights is not None and options.reservoir_rows:
-                self.samples.append(Reservoir.drawn(
-                    batch.rows[start:stop], batch.weights[start:stop], first=ordinal + start,
-                    size=options.reservoir_rows,
-                ))
-                if sum(map(len, self.samples)) > 2 * options.reservoir_rows:
-                    self.samples = [Reservoir.merged(self.samples, options.reservoir_rows)]
-            start = stop
-            if self.rows >= options.batch_rows:
-                self._spill(files)
+        self._chunks.append(Rows(
+            batch.rows[start:stop].copy(), ids[start:stop].copy(),
+            None if keys is None else keys.slice(start, stop), len(self._deletions),
+            None if times is None else times[start:stop],
+            None if batch.sketches is None else batch.sketches[start:stop].copy(),
+        ))
+        self.rows += stop - start
+        self.added += stop - start
+
+    def _sample(self, batch: Batch, ordinal: int, start: int, stop: int, size: int) -> None:
+        """Draws some of the rows that have weights; `ordinal` is the number of the batch's first
+        row."""
+        if batch.weights is None or not size:
+            return
+        self.samples.append(Reservoir.drawn(
+            batch.rows[start:stop], batch.weights[start:stop], first=ordinal + start, size=size,
+        ))
+        if sum(map(len, self.samples)) > 2 * size:
+            self.samples = [Reservoir.merged(self.samples, size)]
 
     def _spill(self, files: SegmentFiles) -> None:
         """Writes the rows in memory, except for those deleted, as a segment."""

@@ -17,9 +17,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from simindex.errors import (
     ClosedIndex,
@@ -54,9 +54,6 @@ more alike they are."""
 STAGED_PAGES = 16
 """Pages of header directories, 128 KiB each, that one commit stores for a merged segment. One of
 12.8 M rows has 25 MB of them; all in one transaction took as long as the rest of the commit."""
-
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 log: logging.Logger = logging.getLogger(__package__)
 
@@ -101,7 +98,11 @@ class Writer:
         if not committer.waiting.empty:
             committer.view.check_place()
             self._keep_pace()
-        changed = self.given_space(committer.commit, seal_pending=seal_pending)
+        try:
+            changed = committer.commit(seal_pending=seal_pending)
+        except StorageFull:
+            self.make_room()
+            changed = committer.commit(seal_pending=seal_pending)
         try:
             self.merges.hopeful |= changed
             if self.install_merges(whole=False) or changed:
@@ -111,17 +112,12 @@ class Writer:
         except (ClosedIndex, CorruptFile, OSError, MemoryError) as error:
             self.merges.put_off(error)  # what is committed stays: it is not to be repeated
 
-    def given_space(
-        self, work: Callable[Given, Result], *arguments: Given.args, **named: Given.kwargs
-    ) -> Result:
-        """What `work` returns; on a full disk it is tried again without the files of merges."""
-        try:
-            return work(*arguments, **named)
-        except StorageFull:
-            if not self.merges:
-                raise
-            self.cancel_merges()
-        return work(*arguments, **named)
+    def make_room(self) -> None:
+        """Ends the merges and removes their files, so that what the disk had no room for can be
+        tried again; without merges it raises the StorageFull that is being handled."""
+        if not self.merges:
+            raise
+        self.cancel_merges()
 
     # -- merges ------------------------------------------------------------------------------------
 

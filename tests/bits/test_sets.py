@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex import Recipe
+from simindex.bits.cosine import cosine_of_jaccard
 from simindex.bits.sets import MANY, MOST_APART, by_sizes, flip_share_of_sets
-from simindex.bits.similarity import cosine_of_jaccard
 from simindex.query.sketches import apart
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import STEPS, size_codes
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simindex.cli import chunks
 from simindex.inputs.document import Document
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 from simindex.simhash.features import columns_of
 
 

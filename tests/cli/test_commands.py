@@ -11,8 +11,8 @@ import pytest
 
 import simindex
 from simindex.cli import commands, program
-from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import emit
+from simindex.cli.shared_options import NamedPath, index_argument, output_options
 
 Run = Callable[..., Any]
 

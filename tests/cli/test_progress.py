@@ -23,7 +23,8 @@ import simindex
 from simindex.cli import progress
 from simindex.cli.progress import Extent, Progress
 from simindex.inputs.document import Intake
-from simindex.inputs.reading import ReadOptions, read, size_bytes
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, size_bytes
 
 Spawn = Callable[..., subprocess.Popen[bytes]]
 

@@ -10,7 +10,7 @@ import pages
 import pytest
 
 import simindex
-from simindex.cli.preparing import LEAST_DOCUMENTS
+from simindex.cli.prepared_documents import LEAST_DOCUMENTS
 from simindex.cli.recipes import default_recipe
 
 Run = Callable[..., Any]

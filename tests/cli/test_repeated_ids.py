@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simindex.cli import repeated_ids
 from simindex.cli.repeated_ids import RepeatedIds, ends_of, ends_of_each
 from simindex.inputs.document import Document
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 from simindex.simhash.features import columns_of
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simindex.simhash.shortest import SHORTEST
+from simindex.simhash.shortest_text import SHORTEST
 
 Run = Callable[..., Any]
 

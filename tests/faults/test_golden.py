@@ -20,7 +20,7 @@ from simindex import IndexOptions
 from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld
-from simindex.storage.files import envelope, envelope_writer
+from simindex.storage.files import durable, envelope, envelope_writer
 from simindex.storage.files.format import FORMAT_DTYPE
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -177,7 +177,7 @@ def test_index_with_an_unknown_read_compatible_feature_is_read_only(bit: int, pl
 
 def future_files(path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value: int) -> None:
     """An index whose segment files are of another version, named so by the catalog, too."""
-    header_page = envelope_writer.header_page
+    header_page, publish = envelope_writer.header_page, durable.NewFile.publish
 
     def altered(
         identity: envelope.Identity, sections: Sequence[envelope_writer.SectionSpec]
@@ -189,7 +189,9 @@ def future_files(path: Path, monkeypatch: pytest.MonkeyPatch, field: str, value:
 
     with monkeypatch.context() as patch:
         patch.setattr(envelope_writer, "header_page", altered)
-        patch.setattr(envelope_writer, "_verify_written", lambda fd, name: None)
+        patch.setattr(
+            durable.NewFile, "publish", lambda file, name, verify: publish(file, name, str)
+        )
         # The writer itself cannot read what it has committed.
         options = IndexOptions(batch_rows=16)
         with suppress(CorruptFile), simindex.open(path, "n", options=options) as index:

@@ -14,6 +14,7 @@ import struct
 import sys
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from simindex.storage.catalog.pages import META
 from simindex.storage.catalog.records import encode_pending
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import PAGE_BYTES, open_envelope
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.structure import DESCRIPTION
@@ -585,10 +586,12 @@ def test_a_description_of_any_length_is_not_unpacked(specimen: Specimen, path: P
     content[DESCRIPTION, 1] = np.frombuffer(lists, np.uint8)
     specs = [SectionSpec(*of, len(data) // of[1]) for of, data in content.items()]
     file.unlink()
-    writer = EnvelopeWriter(NewFile(path / "segments"), found.identity, specs)
+    made = NewFile(path / "segments")
+    writer = EnvelopeWriter(made, found.identity, specs)
     for place, data in enumerate(content.values()):
         writer.write(place, data)
-    writer.finish(file.name)
+    writer.finish()
+    made.publish(file.name, partial(reads_back, name=file.name))
     tracemalloc.start()
     try:
         assert SegmentRemains(file).description() == {}

@@ -23,10 +23,11 @@ import zstandard
 import simindex
 from simindex import Recipe
 from simindex.errors import CorruptFile, InvalidInput, SimindexError
+from simindex.inputs.csv_table import MAX_COLUMNS, MAX_SEPARATORS
 from simindex.inputs.document import Document, Intake
-from simindex.inputs.jsonl import MAX_VALUES
-from simindex.inputs.reading import ReadOptions, read
-from simindex.inputs.table import MAX_COLUMNS, MAX_SEPARATORS
+from simindex.inputs.json_lines import MAX_VALUES
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 from simindex.query import audit
 from simindex.storage.catalog.records import Head
 
@@ -38,7 +39,8 @@ Maker = Callable[[Path], Path]
 CHILD = """
 import resource, sys
 from simindex.inputs.document import Intake
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 intake = Intake(max_errors=None)

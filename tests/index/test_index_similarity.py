@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions, Recipe
-from simindex.bits.similarity import candidate_radius, threshold
+from simindex.bits.cosine import candidate_radius, threshold
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption
 
 ROWS, WORDS = 3000, 8

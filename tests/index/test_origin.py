@@ -17,8 +17,9 @@ import simindex
 from simindex.cli import program
 from simindex.errors import CorruptFile
 from simindex.index.origin import keep_origin, origin_of
-from simindex.inputs.finding import name_from
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.files import name_from
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 from simindex.repair.check import require_usable
 
 FOX = "The quick brown fox jumps over the lazy dog and runs into the dark wood"

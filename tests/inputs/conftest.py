@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from simindex.inputs.document import BadRecord, Document, Intake
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 Outcome = tuple[list[Document], list[str], Intake]
 

@@ -12,7 +12,8 @@ from fingerprint_inputs import take_rows
 
 from simindex.inputs.document import Intake
 from simindex.inputs.exports import is_exported_lines, is_exported_table
-from simindex.inputs.reading import ReadOptions, read_fingerprints
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read_fingerprints
 
 ONE, TWO = "0" * 15 + "1", "0" * 15 + "2"
 

@@ -18,10 +18,11 @@ from web_records import answer, record
 from simindex.errors import InvalidInput
 from simindex.inputs import extraction
 from simindex.inputs.document import Document, Intake
-from simindex.inputs.documents import Later
+from simindex.inputs.document_columns import Later
 from simindex.inputs.extraction import Extraction, in_turn
 from simindex.inputs.markup import MAX_ATTRIBUTES
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 pytest.importorskip("resiliparse")
 

@@ -17,7 +17,7 @@ import pytest
 from simindex.errors import InvalidOption
 from simindex.inputs.document import Document, Source
 from simindex.inputs.formats import FORMATS, Format
-from simindex.inputs.reading import ReadOptions
+from simindex.inputs.read_options import ReadOptions
 from simindex.inputs.streams import Unreadable, decoded, lines
 
 MAGIC = b"!notes\n"

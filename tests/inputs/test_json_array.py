@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from simindex.inputs import json_array
 from simindex.inputs.document import Intake
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 Take = Callable[..., Any]
 

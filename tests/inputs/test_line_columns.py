@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex.errors import InvalidInput
-from simindex.inputs import jsonl, line_columns
+from simindex.inputs import json_lines, line_columns
 from simindex.inputs.document import Intake
-from simindex.inputs.documents import Documents, one_by_one
-from simindex.inputs.reading import ReadOptions, read, read_in_columns
+from simindex.inputs.document_columns import Documents, one_by_one
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, read_in_columns
 
 GOOD = [
     b'{"id": "a", "text": "one two"}', b'{"text": "t\\u00e9\\n", "id": "b", "n": [1, {"x": null}]}',
@@ -77,8 +78,8 @@ def test_lines_in_columns_are_those_one_at_a_time(
     options = ReadOptions(max_record_bytes=LIMIT, all_fields=whole, id_field=field)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_columns, "LEAST_LINES", least)
-        patch.setattr(jsonl, "BUFFER_BYTES", step)
-        patch.setattr(jsonl, "BLOCK_BYTES", 4 * step)
+        patch.setattr(json_lines, "BUFFER_BYTES", step)
+        patch.setattr(json_lines, "BLOCK_BYTES", 4 * step)
         (single, _), (some, _) = both(place, options)
         assert some == single
         (single, _), (some, _) = both(place, options, max_errors=1)

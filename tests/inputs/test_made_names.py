@@ -15,7 +15,8 @@ from simindex.errors import InvalidInput
 from simindex.inputs import made_names as made_names_module
 from simindex.inputs.document import Document, Intake
 from simindex.inputs.made_names import MadeNames
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 Run = Callable[..., Any]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from simindex.errors import InvalidOption, MissingExtra
-from simindex.inputs.foreign import is_markup
+from simindex.inputs.foreign_formats import is_markup
 from simindex.inputs.markup import EXTRACTORS, MAX_DEPTH, MAX_TAGS, extractor
-from simindex.inputs.reading import ReadOptions
+from simindex.inputs.read_options import ReadOptions
 
 Take = Callable[..., Any]
 

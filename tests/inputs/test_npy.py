@@ -14,7 +14,8 @@ import pytest
 from fingerprint_inputs import take_rows
 
 from simindex.inputs.document import Intake
-from simindex.inputs.reading import ReadOptions, read_fingerprints
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read_fingerprints
 from simindex.records.batch import Batch
 
 RNG = np.random.default_rng(5)

@@ -12,7 +12,8 @@ from pyarrow import parquet
 
 from simindex.errors import InvalidInput
 from simindex.inputs import parquet_groups
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 
 Take = Callable[..., Any]
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from simindex.errors import InvalidInput, InvalidOption
-from simindex.inputs.reading import ReadOptions, read, rereadable
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, rereadable
 
 Take = Callable[..., Any]
 

@@ -19,7 +19,7 @@ import pytest
 from web_records import answer, gzipped, record, response
 
 from simindex.inputs import decompressors
-from simindex.inputs.window import Window
+from simindex.inputs.fed_window import Window
 
 Take = Callable[..., Any]
 

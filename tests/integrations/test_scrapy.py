@@ -14,7 +14,7 @@ import pytest
 
 import simindex
 from simindex.errors import InvalidOption, MissingExtra
-from simindex.index import ages
+from simindex.index import aged_rows
 
 PIPELINE = {"simindex.integrations.scrapy.NearDuplicatePipeline": 300}
 MIDDLEWARE = {"simindex.integrations.scrapy.NearDuplicateMiddleware": 560}
@@ -69,7 +69,7 @@ def test_texts_that_are_old_are_forgotten(crawler: Any) -> None:
     with simindex.open(path, "w") as index:
         assert index.options.times and index.recipe is not None
         batch = index.recipe.batch(["an old text"], keys=["old"])
-        ages.append_aged(index, batch, np.array([10**9], np.uint32))
+        aged_rows.append_aged(index, batch, np.array([10**9], np.uint32))
     again = crawler.run(**settings)
     assert again.stats["simindex/expired"] == 1
     assert again.stats["simindex/rows"] == kept

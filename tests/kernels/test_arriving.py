@@ -15,7 +15,7 @@ from simindex.bits.design import BlockDesign
 from simindex.methods import bphs
 from simindex.methods.psm import exhaustive_masks
 from simindex.records.sketches import record_bytes
-from simindex.simhash.reader import kernel_of_arrivals
+from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.storage.tables.permuted import permuted_rows
 from simindex.storage.tables.sortedrows import SortedRows
 from simindex.storage.tables.table import Table, sort_table
@@ -146,7 +146,7 @@ def test_a_place_is_written_and_no_other(wide: bool) -> None:
     assert np.array_equal(weights[2:3], recipe.batch(["a text of some words"]).weights)
 
 
-# Apart ---------------------------------------------------------------------------------------------
+# Apart -------------------------------------------------------------------------------------------
 
 
 def columns(recipe: Recipe, count: int, value: int = 7) -> tuple[Any, Any, Any]:

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.pairs import sketches
+from simindex.pairs import sketch_filter
 from simindex.pairs.all_pairs import search_of
+from simindex.pairs.live_rows import StoredRows
 from simindex.pairs.repeats import Repeats
-from simindex.pairs.rows import StoredRows
-from simindex.pairs.sketches import PairSketches
+from simindex.pairs.sketch_filter import PairSketches
 from simindex.pairs.tiles import Room
 from simindex.planning.similarity import similar
 from simindex.records.sketches import packed, words_of
@@ -81,7 +81,7 @@ def test_rows_whose_digests_clash_are_paired_as_others(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     """If all digests were one number: no row is linked to another sketch, and none is lost."""
-    monkeypatch.setattr(sketches, "mixed", np.zeros_like)
+    monkeypatch.setattr(sketch_filter, "mixed", np.zeros_like)
     rows = np.full((30, 1), 5, np.uint64)
     sketch = np.arange(30, dtype=np.uint64).reshape(30, 1) // np.uint64(3)
     stored = stored_rows(rows, sketch, np.arange(30, dtype=np.uint64), [], with_ids=True)

@@ -10,7 +10,7 @@ import pytest
 
 import simindex
 from simindex.pairs import stored_winners
-from simindex.pairs.deduplication import NOWHERE, Nearness, greedy
+from simindex.pairs.buffer_losses import NOWHERE, Nearness, greedy
 from simindex.pairs.stored_winners import nearer_among, nearest_ahead, nearest_stored
 
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from simindex import Recipe
 from simindex.pairs import verified_losses as module
-from simindex.pairs import verifying
-from simindex.pairs.deduplication import NOWHERE, Nearness
+from simindex.pairs.buffer_losses import NOWHERE, Nearness
+from simindex.pairs.doubtful_pairs import Verifier
 from simindex.pairs.verified_losses import Candidates, verified_losses
-from simindex.pairs.verifying import Verifier
 from simindex.planning.doubt import Doubt
 from simindex.planning.similarity import Similar
 from simindex.records.sketches import packed
@@ -114,7 +113,7 @@ def test_losses_are_those_of_a_plain_loop(
     by = apart if sketched else apart_by_rows
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "BLOCK_ROWS", block)
-        for place in (module, verifying):
+        for place in (module, verifier):
             patched.setattr(place, "MOST_COMPARED", most_compared)
         found = verified_losses(
             columns[:, :1].copy(), packed(columns[:, 1:], None) if sketched else None,

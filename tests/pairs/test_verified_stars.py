@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from simindex import Recipe
 from simindex._kernels import _native
-from simindex.pairs import verifying
+from simindex.pairs import doubtful_pairs
 from simindex.pairs.clusters import NO_DOCUMENT
+from simindex.pairs.doubtful_pairs import Verifier
 from simindex.pairs.stars import NearPairs
 from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs, verified_stars
-from simindex.pairs.verifying import Verifier
 from simindex.planning.doubt import Doubt
 from simindex.planning.similarity import Similar
 
@@ -150,7 +150,7 @@ def test_stars_are_those_of_a_plain_loop(case: Case, most_compared: int, random:
     rank = [*range(case.documents)]
     random.shuffle(rank)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(verifying, "MOST_COMPARED", most_compared)
+        patched.setattr(doubtful_pairs, "MOST_COMPARED", most_compared)
         found = found_of(case, np.array(rank, np.uint64))
         expected = stars_of(case, rank, most_compared)
     assert {name: one[:2] for name, one in found.items()} == {

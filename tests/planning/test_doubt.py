@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simindex.bits.similarity import threshold
+from simindex.bits.cosine import threshold
 from simindex.planning.doubt import doubt_of
 from simindex.planning.similarity import LEAST, Similar, similar
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 
 
 def asked(similarity: float, sketch_bits: int, measure: str = "cosine") -> Similar:

@@ -10,6 +10,7 @@ import pytest
 
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
+from simindex.planning.cold_calls import Call
 from simindex.planning.fleet import (
     Fleet,
     FleetForecast,
@@ -23,7 +24,6 @@ from simindex.planning.fleet import (
 )
 from simindex.planning.forecast import forecast
 from simindex.planning.machine import Machine
-from simindex.planning.reading import Call
 from simindex.writing.policy import pick, settling
 
 ROUND = replace(Machine(), disk_bytes_s=1e9)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simindex.bits.similarity import share_within, threshold
+from simindex.bits.cosine import share_within, threshold
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.planning.similarity import Similar, require_sketches, similar
 from simindex.records.batch import Batch

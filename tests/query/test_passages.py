@@ -11,7 +11,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions, Match, Recipe
 from simindex._kernels import _native
-from simindex.simhash.reader import kernel_of_arrivals
+from simindex.simhash.recipe_kernels import kernel_of_arrivals
 
 H = 3
 TEXTS = [" ".join(f"w{number * place % 97}" for place in range(40)) for number in range(1, 80)]

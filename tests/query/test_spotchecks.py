@@ -200,17 +200,16 @@ def test_repeats_load_no_permuted_tables(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their headers would fill the memory of a process that never asks for them."""
-    from simindex.query import answerer, call
+    from simindex.query import answerer
 
     plans = []
     real = answerer.search
-    for module in (answerer, call):  # calls, and their repeats
-        monkeypatch.setattr(
-            module, "search",
-            lambda snapshot, plan, *args, **named: (
-                plans.append(plan.method), real(snapshot, plan, *args, **named)
-            )[1],
-        )
+    monkeypatch.setattr(  # of calls, and of their repeats
+        answerer, "search",
+        lambda snapshot, plan, *args, **named: (
+            plans.append(plan.method), real(snapshot, plan, *args, **named)
+        )[1],
+    )
     rng = np.random.default_rng(4)
     weights = oracle.normal_weights(rng, 4000)
     batch = Batch(oracle.signs(weights), weights=weights)

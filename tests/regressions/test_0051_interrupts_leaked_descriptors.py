@@ -33,7 +33,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import SimindexError
 from simindex.index import handle
-from simindex.repair import catalog_file, catalog_records, opening, segment_remains
+from simindex.repair import catalog_file, catalog_records, damaged_files, segment_remains
 from simindex.resources.threads import begin
 from simindex.storage import segmentfiles, view
 from simindex.storage.catalog import (
@@ -64,7 +64,7 @@ ROWS = np.arange(300, dtype=np.uint64)
 
 OPENING = (
     catalog_file, catalog_records, descriptor, disk, durable, envelope, envelope_writer,
-    environment, format, lmdb_files, locks, opening, pages, leases, segment_remains, removal,
+    environment, format, lmdb_files, locks, damaged_files, pages, leases, segment_remains, removal,
 )
 HOLDING = (
     *OPENING, catalog, committer, handle, records, segment, segmentfiles,

@@ -41,7 +41,7 @@ def refuse(*args: Any, **named: Any) -> Any:
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Nothing can be added until it is undone."""
-    monkeypatch.setattr(Waiting, "_add", refuse)
+    monkeypatch.setattr(Waiting, "_hold", refuse)
     monkeypatch.setattr(Recent, "add", refuse)
     return monkeypatch
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.backup import making
+from simindex.backup import index_copy
 from simindex.errors import ClosedIndex
 from simindex.storage.catalog import leases
 
@@ -33,7 +33,7 @@ def test_a_handle_is_closed_while_a_backup_of_it_copies(
     index.append(np.arange(9, dtype=np.uint64))
     index.commit()
     closer = Thread(target=index.close, daemon=True)
-    copied = making.copy_commit
+    copied = index_copy.copy_commit
 
     def copy(*given: Any) -> None:
         copied(*given)
@@ -47,7 +47,7 @@ def test_a_handle_is_closed_while_a_backup_of_it_copies(
         with suppress(ClosedIndex):
             index.backup(tmp_path / "copy")
 
-    monkeypatch.setattr(making, "copy_commit", copy)
+    monkeypatch.setattr(index_copy, "copy_commit", copy)
     backup = Thread(target=back_up, daemon=True)
     backup.start()
     backup.join(20)

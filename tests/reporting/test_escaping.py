@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from gated import HOSTILE
+from gate_findings import HOSTILE
 
 from simindex.reporting.escaping import html_name, html_text, plain_name, shortened, visible
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gated import OPENING, flagged, verdict
+from gate_findings import OPENING, flagged, verdict
 
 from simindex.errors import InvalidOption
 from simindex.reporting.gate_formats import GATE_FORMATS, gate_format_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gated import HOSTILE, flagged, verdict, written
+from gate_findings import HOSTILE, flagged, verdict, written
 
 from simindex import Match
 from simindex.reporting import gate_page

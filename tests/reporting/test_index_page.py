@@ -8,15 +8,15 @@ from dataclasses import replace
 from hashlib import sha256
 
 import pytest
-from surveyed import SURVEY, Page, without
+from index_report import REPORT, Page, without
 
 from simindex.reporting.index_page import SCRIPT, SCRIPT_POLICY, write_index_page
-from simindex.reporting.surveyed import Clustering, Pairing, Survey
+from simindex.reporting.index_report import Clustering, IndexReport, Pairing
 
 
-def page(survey: Survey = SURVEY) -> str:
+def page(report: IndexReport = REPORT) -> str:
     stream = io.StringIO()
-    write_index_page(stream, survey)
+    write_index_page(stream, report)
     stream.getvalue().encode()
     return stream.getvalue()
 
@@ -39,7 +39,7 @@ def test_only_the_own_script_may_run() -> None:
     assert "default-src &#x27;none&#x27;" in text and digest in text
 
 
-def test_the_page_tells_all_of_the_survey() -> None:
+def test_the_page_tells_all_of_the_report() -> None:
     told = Page(page()).text
     for piece in (
         "1,200 rows", "54 kB on disk", "64 + 512", "80 clusters", "16.7% of documents",
@@ -58,7 +58,7 @@ def test_differences_are_marked() -> None:
 
 
 def test_what_is_not_known_has_no_section() -> None:
-    bare = Survey("i.sim", "0", "now", [("a", "b")], 0, 0, 100, 0.0, 64, 0, 7)
+    bare = IndexReport("i.sim", "0", "now", [("a", "b")], 0, 0, 100, 0.0, 64, 0, 7)
     found = Page(page(bare))
     assert found.tags.count("section") == 1
     assert "i.sim" in found.text
@@ -85,7 +85,7 @@ def test_missing_texts_are_told() -> None:
 
 
 def test_without_sketches_one_column_tells_what_is_found() -> None:
-    chances = [replace(chance, kept=None) for chance in SURVEY.chances]
+    chances = [replace(chance, kept=None) for chance in REPORT.chances]
     told = page(without(chances=chances, sketch_bits=0))
     assert "asked, with the sketch" not in told
     Page(told)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from gated import HOSTILE, flagged, verdict, written
+from gate_findings import HOSTILE, flagged, verdict, written
 from sarif_log import faults
 
 from simindex.reporting.sarif import EQUAL, NEAR, GateSarif, uri_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import simindex
 from simindex.errors import InvalidBatch
-from simindex.simhash import reader
+from simindex.simhash import recipe_kernels
 from simindex.simhash.feature_columns import FeatureColumn, FeatureKeeper, keeps_features
 from simindex.simhash.features import Column, columns_of
 
@@ -80,7 +80,7 @@ def test_kept_features_give_the_rows_of_their_texts(
 
 def test_threads_and_several_vocabularies_change_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are taken while texts are kept; later columns number other features."""
-    monkeypatch.setattr(reader, "TAKEN_FEATURES", 500)
+    monkeypatch.setattr(recipe_kernels, "TAKEN_FEATURES", 500)
     monkeypatch.setenv("SIMINDEX_THREADS", "3")
     texts = [
         " ".join(["the", "of", *(f"w{(row * 37 + word) % 900}" for word in range(row % 50))])

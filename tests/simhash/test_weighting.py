@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simindex._kernels import LEVELS, _native
 from simindex.bits.sets import NUMBERS
 from simindex.simhash.recipe import Recipe
-from simindex.simhash.reader import kernel_of_arrivals
+from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.simhash.weighting import (
     COUNTED_PROJECTIONS,
     STEPS_PER_UNIT,

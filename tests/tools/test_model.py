@@ -10,8 +10,8 @@ import pytest
 from reproduce import model
 
 from simindex.bits import vosh
+from simindex.planning.cold_calls import disk_s
 from simindex.planning.machine import Machine
-from simindex.planning.reading import disk_s
 
 ROUND = Machine(
     delta_r_ns=100.0, delta_l_ns=2.0, delta_v_ns=5.0, delta_p_ns=10.0, delta_s_ns=3.0,

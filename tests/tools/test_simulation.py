@@ -16,10 +16,10 @@ from simulation.building import Built, build
 from simulation.cluster import Cluster, Load
 
 from simindex.planning import fleet as formulas
+from simindex.planning.cold_calls import Call
 from simindex.planning.fleet import Fleet, Rates, ShardWork, fleet_forecast, shard_work
 from simindex.planning.forecast import outlines
 from simindex.planning.machine import Machine
-from simindex.planning.reading import Call
 
 RATES = Rates(
     text_bytes_s=1e6, built_rows_s=1e6, merged_rows_s=2e6, written_bytes_s=1e9,

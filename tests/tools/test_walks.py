@@ -30,11 +30,28 @@ def test_walks_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     cells = [[cell.strip() for cell in row.split("|")] for row in rows]
     counts = {row[1]: row[2:-1] for row in cells}
     assert len(rows) == 9
-    modules, fewest, folders, functions, module_lines, lines = (
+    down, modules, fewest, folders, functions, module_lines, lines = (
         int(cell.replace(",", "")) for cell in counts["query again"]
     )
+    assert 1 < down < functions
     assert folders <= fewest <= modules < functions < lines < module_lines
-    assert functions < int(counts["query"][3])
+    assert functions < int(counts["query"][4])
+
+
+def test_the_way_down_ends_with_the_deed(capsys: pytest.CaptureFixture[str]) -> None:
+    walks.main(["--down"])
+    ways = dict(line[2:].split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    # They may become shorter; decision 19 says what they were.
+    assert {name: way.count(",") + 1 for name, way in ways.items()} == {
+        "append": 8, "segment": 9, "compact": 8, "query": 7, "query again": 7, "top": 6, "pairs": 4,
+    }
+    first, *_, last = ways["segment"].split(", ")
+    assert first == "storage/files/refusals: typed.<locals>.checked"
+    assert last == "storage/files/durable: NewFile.publish"
+    assert ways["pairs"].split(", ")[1:] == [
+        "pairs/pair_search: PairSearch.__iter__", "pairs/pair_search: PairSearch._within",
+        "pairs/pair_search: PairSearch._compared",
+    ]
 
 
 def test_an_unknown_walk_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

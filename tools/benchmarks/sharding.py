@@ -14,7 +14,7 @@ from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from simindex import Batch
 from simindex.arrays import U64
-from simindex.distributed.plan import By
+from simindex.distributed.shard_plan import By
 from simindex.distributed.shardmap import MAP
 
 H = 3

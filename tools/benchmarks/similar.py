@@ -21,7 +21,7 @@ from benchmarks.machine import disk_bytes
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from simindex import Batch, IndexOptions
-from simindex.bits.similarity import candidate_radius, threshold
+from simindex.bits.cosine import candidate_radius, threshold
 
 SIMILARITY, RECALL, SKETCH_WORDS = 0.9, 0.95, 8
 LEAST_STORED = 0.85

@@ -41,7 +41,7 @@ def text_bounds(options: Namespace, directory: Path, watch: Stopwatch) -> list[M
         "wide": Recipe(ngram=GRAMS, bits=WIDE),
         "tf-idf words": Recipe(ngram=1, weighting="tfidf").fit(texts),
     }
-    kernels = {name: recipe._reader.kernel for name, recipe in recipes.items()}
+    kernels = {name: recipe._kernels.kernel for name, recipe in recipes.items()}
     hashes, offsets = every_feature(recipes["whole"], texts)
     units = kernels["whole"].split(texts)[:4]
     some = min(IN_CACHE, n)
@@ -117,7 +117,7 @@ def every_feature(
     recipe: Recipe, texts: list[str]
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Hashes of all features of the texts, repeated as often as they occur, and their offsets."""
-    distinct, counts, offsets, _ = recipe._reader.kernel.features(texts)
+    distinct, counts, offsets, _ = recipe._kernels.kernel.features(texts)
     ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     return np.repeat(distinct, counts), ends[offsets]
 

@@ -20,10 +20,11 @@ from unittest import mock
 from fuzzing.target import Target, workplace
 from simindex.cli import recipes
 from simindex.cli.commands import delete
-from simindex.inputs import decompressors, jsonl, line_columns, table
+from simindex.inputs import csv_table, decompressors, json_lines, line_columns
 from simindex.inputs.document import Intake
-from simindex.inputs.documents import one_by_one
-from simindex.inputs.reading import ReadOptions, read, read_in_columns
+from simindex.inputs.document_columns import one_by_one
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read, read_in_columns
 from simindex.options import MAX_KEY_BYTES
 from simindex.simhash import recipe_bytes
 
@@ -39,8 +40,9 @@ LIMIT_BYTES = 1 << 12
 """Of a record: small, so that small files reach it."""
 
 LIMITS = (
-    (jsonl, "MAX_VALUES", 64), (jsonl, "BUFFER_BYTES", 64), (line_columns, "LEAST_LINES", 1),
-    (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
+    (json_lines, "MAX_VALUES", 64), (json_lines, "BUFFER_BYTES", 64),
+    (line_columns, "LEAST_LINES", 1), (csv_table, "MAX_COLUMNS", 16),
+    (csv_table, "MAX_SEPARATORS", 64),
     (decompressors, "LARGE_WINDOW_BYTES", 1 << 11), (decompressors, "MAX_EXPANSION", 8),
     (delete, "MAX_KEY_BYTES", 64), (delete, "DELETED_AT_ONCE", 4),
     (delete, "DELETED_LENGTH", 64), (recipe_bytes, "MOST_HEADER_BYTES", 512),

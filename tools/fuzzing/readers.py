@@ -22,9 +22,10 @@ from unittest import mock
 
 from fuzzing import documents
 from fuzzing.target import Target, workplace
-from simindex.inputs import arc, jsonl, markup, table, warc
+from simindex.inputs import arc, csv_table, json_lines, markup, warc
 from simindex.inputs.document import Intake
-from simindex.inputs.reading import ReadOptions, read
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 from simindex.options import MAX_KEY_BYTES
 
 LIMIT_BYTES = 1 << 12
@@ -34,8 +35,9 @@ MOST_TEXT_BYTES = 1 << 16
 """Of a document of such a record: a page may show more than it is long."""
 
 LIMITS = (
-    (jsonl, "MAX_VALUES", 64), (table, "MAX_COLUMNS", 16), (table, "MAX_SEPARATORS", 64),
-    (warc, "MAX_HEAD_BYTES", 1024), (warc, "MAX_HTTP_BYTES", 1024), (arc, "MAX_LINE_BYTES", 1024),
+    (json_lines, "MAX_VALUES", 64), (csv_table, "MAX_COLUMNS", 16),
+    (csv_table, "MAX_SEPARATORS", 64), (warc, "MAX_HEAD_BYTES", 1024),
+    (warc, "MAX_HTTP_BYTES", 1024), (arc, "MAX_LINE_BYTES", 1024),
     (arc, "MAX_LINES_BYTES", 1024), (markup, "MAX_TAGS", 256),
 )
 """Others, for the same reason."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reproduce import minhash, truth
-from simindex.bits.similarity import cosine_of_jaccard, threshold
+from simindex.bits.cosine import cosine_of_jaccard, threshold
 from simindex.planning.similarity import similar
 from simindex.records.sketches import words_of
 

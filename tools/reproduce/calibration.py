@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 import simindex
-from simindex.advising.calibrating import calibrate
-from simindex.advising.judging import EQUAL
-from simindex.advising.standing import between
-from simindex.bits.similarity import threshold
-from simindex.inputs.reading import ReadOptions, read
+from simindex.advising.judged_pairs import EQUAL
+from simindex.advising.recommendation import calibrate
+from simindex.advising.sample_pairs import between
+from simindex.bits.cosine import threshold
+from simindex.inputs.read_options import ReadOptions
+from simindex.inputs.reading import read
 from simindex.simhash.vectors import vectors_of
 
 WIDE, CERTAIN = 2048, 0.12

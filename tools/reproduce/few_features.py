@@ -35,7 +35,7 @@ from simindex import Recipe
 from simindex.arrays import U8
 from simindex.bits.sets import NUMBERS, by_sizes
 from simindex.query.sketches import apart
-from simindex.records.similarity import estimated, standard_error
+from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 
 F64 = NDArray[np.float64]

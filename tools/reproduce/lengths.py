@@ -152,7 +152,7 @@ def compared(
 
 
 def shortest(kind: Kind, stream: list[str], seed: int) -> dict[int, list[int]]:
-    """Of each width the rows of `simindex.simhash.shortest`: features for radius 3, 4, 5 ... of 64.
+    """Of each width the rows of `simhash.shortest_text`: features for radius 3, 4, 5 ... of 64.
 
     The features from which on the recipe finds ENOUGH of the edits; the most that were measured
     where these are too few. A row ends at the first radius that the fewest are enough for.

@@ -7,7 +7,7 @@
     (23)         psm_batch_s        a batch, the file in chunks
 
 They follow the paper to the letter: one row compared at a time, every probe waiting for memory,
-fingerprints alone stored. (16) is in `simindex.planning.reading`.
+fingerprints alone stored. (16) is in `simindex.planning.cold_calls`.
 
 The papers' letters: b bits of a fingerprint, d = log2 n, h, k flips, t header bits, G blocks of
 which g lead, T tables.

@@ -97,7 +97,7 @@ def weighted(texts: list[str], recipe: Any) -> Any:
     columns, weights, ends = [], [], [0]
     for start in range(0, len(texts), PORTION):
         some = texts[start : start + PORTION]
-        hashes, _, _ = recipe._reader.features(some)
+        hashes, _, _ = recipe._kernels.features(some)
         found = vectors_of(recipe, some)
         distinct = np.unique(hashes).tolist()  # as the columns number them
         place = np.array([numbers.setdefault(one, len(numbers)) for one in distinct], np.int64)

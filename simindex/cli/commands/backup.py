@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, duration, emit, megabytes, say
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
+from simindex.cli.shared_options import NamedPath, index_argument, output_options
 
 if TYPE_CHECKING:
     from simindex.records.reports import BackupReport

@@ -14,7 +14,21 @@ import click
 
 from simindex.cli.agreement import require_agreement
 from simindex.cli.app import Interrupted, nothing_to_do, program
-from simindex.cli.choices import (
+from simindex.cli.console import emit
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.lock_wait import LockWait, wait_option
+from simindex.cli.numbers import Count
+from simindex.cli.opening import open_index
+from simindex.cli.prepared_documents import (
+    Learning,
+    idf_options,
+    prepare,
+    prepared_with,
+    told_in_full,
+)
+from simindex.cli.progress import Progress
+from simindex.cli.recipes import first_given, recipe_of_documents, recipe_options, stored_recipe
+from simindex.cli.shared_options import (
     NamedPath,
     Option,
     distance,
@@ -24,15 +38,7 @@ from simindex.cli.choices import (
     structures_option,
     times_option,
 )
-from simindex.cli.console import emit
-from simindex.cli.numbers import Count
-from simindex.cli.opening import open_index
-from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with, told_in_full
-from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.recipes import first_given, recipe_of_documents, recipe_options, stored_recipe
 from simindex.cli.stored_documents import CHOICES, Choice
-from simindex.cli.turn import Turn, wait_option
 from simindex.cli.wording import with_remark
 from simindex.errors import IndexExists, IndexNotFound, InvalidInput, SimindexError, StorageFailed
 from simindex.inputs.reading import require_inputs
@@ -40,7 +46,7 @@ from simindex.storage.files.refusals import LAST_COMMIT
 
 if TYPE_CHECKING:
     from simindex.cli.contents import Contents
-    from simindex.cli.pruning import Pruning
+    from simindex.cli.pruned_documents import Pruning
 
 NO_TEXTS = (
     "texts cannot be added to it",
@@ -105,7 +111,7 @@ def build(
     on_existing: Choice | None, prune: bool, overwrite: bool, commit_every: int,
     batch_rows: int | None, times: bool, structures: tuple[str, ...] | None, h: int | None,
     key_secret: bytes | None, recipe_of: str | None, recipe_given: dict[str, Any],
-    learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
+    learning: Learning, reading: Reading, wait: LockWait, as_json: bool, quiet: bool,
 ) -> None:
     """Create INDEX from documents, or add to it with --append.
 
@@ -113,10 +119,10 @@ def build(
     or - for JSON lines on standard input. Or all INPUTs contain fingerprints: .npy or .hex files,
     or the output of `simindex export` or `simindex fingerprint`.
     """
-    from simindex.cli.building import NothingRead, Run, left_at
+    from simindex.cli.build_run import NothingRead, Run, left_at
     from simindex.cli.contents import Rows, Texts, require_no_recipe
     from simindex.cli.new_index import replacing
-    from simindex.cli.pruning import Pruning
+    from simindex.cli.pruned_documents import Pruning
     from simindex.index.first_texts import awaits_recipe
     from simindex.storage.location import checked_call
     from simindex.writing.ownership import exists
@@ -129,7 +135,7 @@ def build(
         raise click.UsageError("--append and --overwrite exclude each other")
     if on_existing is not None and not append:
         raise click.UsageError("--on-existing needs --append")
-    if turn.seconds and not (append or overwrite):
+    if wait.seconds and not (append or overwrite):
         raise click.UsageError("--wait needs --append or --overwrite")
     if prune and not append:
         raise click.UsageError("--prune needs --append")
@@ -208,9 +214,9 @@ def build(
         contents = Texts(prepared)
     run = Run(
         path, contents, append, overwrite, commit_every, started, on_existing or "replace",
-        quiet or as_json, pruning, turn,
+        quiet or as_json, pruning, wait,
     )
-    place = replacing(run.path, turn) if overwrite else nullcontext(run.path)
+    place = replacing(run.path, wait) if overwrite else nullcontext(run.path)
     try:
         shown = Progress("indexing", quiet=quiet, extent=contents.extent)
         with shown as run.progress, place as run.place:

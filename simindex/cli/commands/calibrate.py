@@ -15,14 +15,19 @@ import simindex
 from simindex.advising.goals import LEAST_PAIRS, PRECISION, RECALL, SAMPLE, SIMILARITY
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program, uninterrupted
-from simindex.cli.choices import index_argument, output_options, threads_option, verbose_option
 from simindex.cli.console import count, duration, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.numbers import Count, Share
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recommendation import advised, percent, threshold_of
-from simindex.cli.turn import Turn, wait_option
+from simindex.cli.shared_options import (
+    index_argument,
+    output_options,
+    threads_option,
+    verbose_option,
+)
 from simindex.errors import InvalidOption
 from simindex.inputs.reading import require_inputs
 from simindex.outputs.columns import as_json_line, key_text
@@ -69,7 +74,7 @@ NEAR = 3
 @output_options
 def calibrate(
     index_path: str, inputs: tuple[str, ...], similarity: float, recall: float, precision: float,
-    sample: int, seed: int, dry_run: bool, output: str | None, turn: Turn, threads: int | None,
+    sample: int, seed: int, dry_run: bool, output: str | None, wait: LockWait, threads: int | None,
     verbose: bool, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Recommend a threshold for INDEX from a sample of documents.
@@ -82,7 +87,7 @@ def calibrate(
     """
     require_inputs(inputs, "check the name")
     intake = reading.intake()
-    with open_index(index_path, "r") if dry_run else turn.open(index_path) as index:
+    with open_index(index_path, "r") if dry_run else wait.open(index_path) as index:
         sources = list(inputs) or _files_of(index, index_path, sample)
         with Progress("comparing", "document", quiet=quiet) as progress:
             found = index.calibrate(

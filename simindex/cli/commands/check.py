@@ -7,10 +7,10 @@ import time
 import click
 
 from simindex.cli.app import DAMAGED, program
-from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, duration, emit, say
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
+from simindex.cli.shared_options import index_argument, output_options
 from simindex.cli.wording import with_files
 
 

@@ -13,14 +13,6 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import (
-    NamedPath,
-    distance_option,
-    index_argument,
-    memory_limit_option,
-    output_options,
-    threads_option,
-)
 from simindex.cli.commands.pairs import shown
 from simindex.cli.console import LINES_AT_ONCE, count, duration, say
 from simindex.cli.dedup.certificates import (
@@ -39,25 +31,28 @@ from simindex.cli.dedup.cluster_ranks import (
     require_ranks,
 )
 from simindex.cli.dedup.ranks import WRITTEN, Keep
-from simindex.cli.dedup.verifying import (
+from simindex.cli.dedup.verification import (
     LookedFor,
     require_doubt,
     require_verifiable,
     said_of,
     verify_option,
 )
+from simindex.cli.input_options import Reading, input_options, inputs_argument
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
-from simindex.cli.recommendation import asked_threshold, calibrated_option
+from simindex.cli.recommendation import GivenThreshold, threshold_options
 from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
+    NamedPath,
+    index_argument,
+    memory_limit_option,
+    output_options,
+    threads_option,
+)
 from simindex.cli.similarity import (
     columns_of_similarity,
-    measure_option,
-    require_one,
     schema_of_similarity,
-    share_option,
-    similarity_option,
     within,
 )
 from simindex.cli.stored_documents import as_stored
@@ -90,11 +85,7 @@ def mode_options(command: Any) -> Any:
 @program.command()
 @index_argument
 @inputs_argument
-@distance_option
-@similarity_option
-@measure_option
-@share_option
-@calibrated_option
+@threshold_options
 @mode_options
 @click.option(
     "--singletons/--no-singletons", default=True, show_default=True,
@@ -133,10 +124,9 @@ def mode_options(command: Any) -> Any:
 @result_options
 @output_options
 def clusters(
-    index_path: str, inputs: tuple[str, ...], h: int | None, similarity: float | None,
-    measure: str, recall: float, calibrated: bool, mode: str, singletons: bool, keep: Keep | None,
-    listed: str | None, date_field: str | None, certified: str | None, verify_text: bool,
-    temp_dir: str | None, memory_limit: int | None, threads: int | None,
+    index_path: str, inputs: tuple[str, ...], given: GivenThreshold, mode: str, singletons: bool,
+    keep: Keep | None, listed: str | None, date_field: str | None, certified: str | None,
+    verify_text: bool, temp_dir: str | None, memory_limit: int | None, threads: int | None,
     reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the clusters of near-duplicates within INDEX.
@@ -150,22 +140,19 @@ def clusters(
     """
     keep = _checked_keep(keep, listed, date_field, certified, () if verify_text else inputs)
     if verify_text:
-        require_verifiable(similarity, mode, inputs, calibrated=calibrated)
+        require_verifiable(given.similarity, mode, inputs, calibrated=given.calibrated)
     elif temp_dir is not None:
         raise click.UsageError("--temp-dir needs --verify-text")
     if certified is not None and mode != "star":
         raise click.UsageError(f"--certificates needs --mode star: of {mode}, documents may be "
                                "far from the one that is kept")
-    require_one(h, similarity)
     require_inputs(inputs)
     results.require_apart(inputs, index_path)
     require_apart("--certificates", certified, inputs, index_path)
     row = certificate_format(certified)
     started = time.perf_counter()
     with open_index(index_path, "r") as index, ExitStack() as opened:
-        near = asked_threshold(
-            index, index_path, h, similarity, measure, recall, calibrated=calibrated
-        )
+        near = given.asked_of(index, index_path)
         h, similarity = near.h, near.similarity
         if verify_text:
             require_doubt(index_path, similarity)
@@ -228,7 +215,7 @@ def _looked_for(
     temp_dir: str | None, opened: ExitStack, *, quiet: bool,
 ) -> LookedFor:
     """What reads texts again; its file goes when `opened` ends."""
-    from simindex.cli.dedup.place import temporary_folder
+    from simindex.cli.dedup.matched_index import temporary_folder
     from simindex.cli.dedup.texts import KeptTexts
 
     if not index.options.keys:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import index_argument, output_options, structured
 from simindex.cli.console import count, duration, emit, megabytes, say
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.progress import Progress
-from simindex.cli.turn import Turn, wait_option
+from simindex.cli.shared_options import index_argument, output_options, structured
 
 if TYPE_CHECKING:
     from simindex.records.reports import IndexStats
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @wait_option
 @output_options
 def compact(
-    index_path: str, full: bool, structures: tuple[str, ...] | None, turn: Turn, as_json: bool,
+    index_path: str, full: bool, structures: tuple[str, ...] | None, wait: LockWait, as_json: bool,
     quiet: bool,
 ) -> None:
     """Merge the files of INDEX, which makes queries faster.
@@ -34,7 +34,7 @@ def compact(
     builds or removes permuted tables and slice lists.
     """
     started = time.perf_counter()
-    with turn.open(index_path) as index:
+    with wait.open(index_path) as index:
         before = index.stats()
         with Progress("merging", "row", quiet=quiet) as progress:
             index.compact(full=full, structures=structures, progress=progress.tell)

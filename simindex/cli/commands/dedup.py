@@ -1,6 +1,6 @@
 """`simindex dedup`: a stream of documents without near-duplicates, through an index on disk.
 
-    documents -> buffer -> lost to a stored one, or to one of the buffer     deduplication.py
+    documents -> buffer -> lost to a stored one, or to one of the buffer     buffer_losses.py
                         -> the others written out, in the order of the input
                         -> those stored, in one commit
 
@@ -12,7 +12,7 @@ one waits and one is made, and the chunks that are read meanwhile.
    since the last commit is not in the index, so a second run writes it again and loses nothing.
 2. What is in the index was written before, so it wins against all later documents.
 3. With --keep first, what is dropped does not depend on where buffers end. With another rank it
-   does not either, if the inputs can be read twice: see `cli/dedup/whole.py`.
+   does not either, if the inputs can be read twice: see `cli/dedup/two_readings.py`.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, distance, output_options, times_option
 from simindex.cli.console import count, duration, megabytes, say
 from simindex.cli.dedup.ranks import DATE_FIELDS, WRITTEN, Keep, keep_option
 from simindex.cli.dedup.spool import copied_stdin, decided_in_buffers
-from simindex.cli.dedup.verifying import (
+from simindex.cli.dedup.verification import (
     Verifying,
     require_doubt,
     said_of,
     summary_of,
     verify_option,
 )
+from simindex.cli.input_options import Reading, input_options, inputs_argument
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.numbers import Count, Share
-from simindex.cli.preparing import Learning, idf_options
+from simindex.cli.prepared_documents import Learning, idf_options
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument
 from simindex.cli.recipes import recipe_options
 from simindex.cli.recommendation import asked_threshold, calibrated_option, no_advice
+from simindex.cli.shared_options import NamedPath, distance, output_options, times_option
 from simindex.cli.short_texts import ShortTexts
 from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.cli.suggestions import suggested
 from simindex.cli.targets import require_apart
-from simindex.cli.turn import Turn, wait_option
 from simindex.errors import InvalidOption
 from simindex.inputs.reading import require_inputs
 from simindex.inputs.streams import STDIN
 
 if TYPE_CHECKING:
-    from simindex.cli.dedup.place import Place
-    from simindex.pairs.deduplication import Nearness
+    from simindex.cli.dedup.matched_index import MatchedIndex
+    from simindex.pairs.buffer_losses import Nearness
 
 FIRST_BUFFER, BUFFER = 1 << 12, 1 << 14
 """Documents of a buffer: with `--keep first`, where its end changes nothing, so few that reading,
@@ -134,7 +134,7 @@ def dedup(
     measure: str, calibrated: bool, verify_text: bool, keep: Keep, date_field: str | None,
     buffer_documents: int | None, mark: bool, audit: str | None,
     recall: float, temp_dir: str | None, times: bool, recipe_given: dict[str, Any],
-    learning: Learning, reading: Reading, turn: Turn, as_json: bool, quiet: bool,
+    learning: Learning, reading: Reading, wait: LockWait, as_json: bool, quiet: bool,
 ) -> None:
     """Copy documents without their near-duplicates.
 
@@ -152,9 +152,15 @@ def dedup(
     fingerprint. With --mark it prints them, unmarked.
     """
     from simindex.cli.batches import process_bytes
-    from simindex.cli.dedup.listing import audit_typed
-    from simindex.cli.dedup.outputs import audit_file, audit_format, whole_writes
-    from simindex.cli.dedup.place import Asked, empty_index, lasting, temporary, temporary_folder
+    from simindex.cli.dedup.audit_file import audit_typed
+    from simindex.cli.dedup.matched_index import (
+        Asked,
+        empty_index,
+        lasting,
+        temporary,
+        temporary_folder,
+    )
+    from simindex.cli.dedup.output_streams import audit_file, audit_format, whole_writes
 
     inputs = inputs or ("-",)
     require_inputs(inputs)
@@ -173,7 +179,7 @@ def dedup(
         buffer_documents = FIRST_BUFFER if keep.policy == "first" else BUFFER
     streamed = decided_in_buffers(inputs) if keep.is_by_rank else None
     whole = keep.is_by_rank and streamed is None
-    for given, option in ((turn.seconds, "--wait"), (times, "--times")):
+    for given, option in ((wait.seconds, "--wait"), (times, "--times")):
         if given and index_path is None:
             raise click.UsageError(f"{option} needs --index")
     if index_path is not None and temp_dir is not None and not (whole or verify_text):
@@ -189,7 +195,7 @@ def dedup(
     reading = reading.of_this_run() if index_path is None else reading.lasting()
     if similarity is not None and (index_path is None or not Path(index_path).exists()):
         recipe_given = {"sketch_bits": SKETCH_BITS, **recipe_given}
-    asked = Asked(inputs, recipe_given, h, learning, reading, silent, turn, times)
+    asked = Asked(inputs, recipe_given, h, learning, reading, silent, wait, times)
     with ExitStack() as opened:
         if index_path is None or whole or verify_text:
             folder = opened.enter_context(temporary_folder(temp_dir))
@@ -197,15 +203,15 @@ def dedup(
             reading = reading.of_copy(copied_stdin(folder))
             asked = replace(asked, reading=reading)
         if index_path is None:
-            place = temporary(folder / "kept", asked, keys=False if whole else "str")
+            matched = temporary(folder / "kept", asked, keys=False if whole else "str")
         else:
-            place = lasting(Path(index_path), asked)
+            matched = lasting(Path(index_path), asked)
         from simindex.cli.dedup.run import Run  # with the search, once documents are there
-        from simindex.cli.dedup.whole import Ranking
+        from simindex.cli.dedup.two_readings import Ranking
 
-        opened.enter_context(place.index)
-        rows_before = len(place.index)
-        near = _nearness(place, h, similarity, measure, recall, calibrated=calibrated,
+        opened.enter_context(matched.index)
+        rows_before = len(matched.index)
+        near = _nearness(matched, h, similarity, measure, recall, calibrated=calibrated,
                          weighted=not verify_text)
         h, similarity_given = near.h, similarity
         if near.similar is not None:
@@ -213,11 +219,11 @@ def dedup(
         verifying = None
         if verify_text:
             require_doubt(str(index_path), None if near.similar is None else similarity)
-            verifying = Verifying.of(near, place.prepared.recipe, folder)
+            verifying = Verifying.of(near, matched.prepared.recipe, folder)
             opened.callback(verifying.texts.close)
-        extent = place.prepared.extent
+        extent = matched.prepared.extent
         shown = Progress("deduplicating", quiet=silent, extent=extent)
-        with place.outcome_told(), shown as progress:
+        with matched.outcome_told(), shown as progress:
             listing = opened.enter_context(
                 audit_file(
                     audit, audited, adding=adding, similarity=similarity, verified=verify_text
@@ -225,23 +231,25 @@ def dedup(
             )
             output = opened.enter_context(whole_writes())
             short = ShortTexts(
-                place.prepared.recipe, h, fixed=place.lasting and place.made is None,
+                matched.prepared.recipe, h, fixed=matched.lasting and matched.made is None,
                 compares=True, advice=_advice(similarity_given, calibrated=calibrated),
             )
-            run = Run(place, near, keep, mark, output, listing, short, verifying)
+            run = Run(matched, near, keep, mark, output, listing, short, verifying)
             if whole:
-                kept = place.index
-                if place.lasting:
-                    kept = opened.enter_context(empty_index(folder / "kept", place.prepared.recipe))
+                kept = matched.index
+                if matched.lasting:
+                    kept = opened.enter_context(
+                        empty_index(folder / "kept", matched.prepared.recipe)
+                    )
                 with closing(Ranking(folder, keep)) as ranking:
                     run.over_all(ranking, kept, buffer_documents, progress)
             else:
                 run.through(buffer_documents, progress)
-            rows = len(place.index)
-            place.leave(progress, quiet=silent or as_json)
+            rows = len(matched.index)
+            matched.leave(progress, quiet=silent or as_json)
     run.without.close()
     seconds = time.perf_counter() - started
-    intake, lesson = place.prepared.intake, place.prepared.lesson
+    intake, lesson = matched.prepared.intake, matched.prepared.lesson
     if as_json:
         # Standard output is the documents', so the summary goes where summaries go.
         summary = {
@@ -266,7 +274,7 @@ def dedup(
         }
         click.echo(json.dumps(summary), err=True)
     elif not quiet:
-        place.prepared.say()
+        matched.prepared.say()
         short.say(run.documents)
         for line in keep.dates.told(keep.field):
             say(line)
@@ -340,20 +348,20 @@ def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) ->
 
 
 def _nearness(
-    place: Place, h: int | None, similarity: float | None, measure: str, recall: float,
+    matched: MatchedIndex, h: int | None, similarity: float | None, measure: str, recall: float,
     *, calibrated: bool, weighted: bool,
 ) -> Nearness:
     """What near-duplicates are: by the options, else by the recipe.
 
     `weighted` is whether stored rows are asked for with weights: all buffers have their radius.
     """
-    from simindex.pairs.deduplication import Nearness
+    from simindex.pairs.buffer_losses import Nearness
     from simindex.planning.similarity import similar
 
-    recipe = place.prepared.recipe
+    recipe = matched.prepared.recipe
     if calibrated:
         asked = asked_threshold(
-            place.index, str(place.path), h, similarity, measure, recall, calibrated=True
+            matched.index, str(matched.path), h, similarity, measure, recall, calibrated=True
         ).arguments
         h, similarity = asked.get("h"), asked.get("similarity")
         recall = asked.get("recall", 1.0)
@@ -361,7 +369,7 @@ def _nearness(
         return Nearness(recipe.h if h is None else h, recall)
     found = similar(
         similarity, h=h, recall=recall, bits=recipe.bits,
-        sketch_bits=place.index.options.sketch_bits, measure=measure, recipe=recipe,
+        sketch_bits=matched.index.options.sketch_bits, measure=measure, recipe=recipe,
         weighted=weighted,
     )
     return Nearness(found.h, recall, found)

@@ -12,12 +12,12 @@ from typing import Any, BinaryIO
 import click
 
 from simindex.cli.app import nothing_to_do, program, uninterrupted
-from simindex.cli.choices import NamedPath, index_argument, output_options
 from simindex.cli.console import count, emit, say
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.numbers import Id
 from simindex.cli.progress import Progress
-from simindex.cli.turn import Turn, wait_option
+from simindex.cli.shared_options import NamedPath, index_argument, output_options
 from simindex.errors import InvalidInput
 from simindex.inputs.document import ID_FIELDS
 from simindex.inputs.streams import Unreadable, lines, unmarked
@@ -49,7 +49,7 @@ LINE_END_BYTES = 5
 @output_options
 def delete(
     index_path: str, ids: tuple[int, ...], keys: tuple[str, ...], keys_from: str | None,
-    turn: Turn, as_json: bool, quiet: bool,
+    wait: LockWait, as_json: bool, quiet: bool,
 ) -> None:
     """Delete documents of INDEX by key or id.
 
@@ -60,7 +60,7 @@ def delete(
 
     if not (ids or keys or keys_from):
         raise click.UsageError("nothing to delete: give --id, --key or --keys-from")
-    with turn.open(index_path) as index:
+    with wait.open(index_path) as index:
         _require_named(index_path, index.options.keyed, bool(ids), bool(keys))
         before = len(index)
         as_stored = _as_stored(index.options.keys)

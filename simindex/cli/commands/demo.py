@@ -25,17 +25,17 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, distance, json_option
 from simindex.cli.chunks import batch_of, chunks
 from simindex.cli.console import count, duration, emit, megabytes, shown
-from simindex.cli.functions import LEAST_WORDS, Function, functions_of, modules_below
+from simindex.cli.input_options import Reading
 from simindex.cli.opening import open_index
-from simindex.cli.preparing import Learning, prepare
+from simindex.cli.prepared_documents import Learning, prepare
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading
+from simindex.cli.python_functions import LEAST_WORDS, Function, functions_of, modules_below
+from simindex.cli.shared_options import NamedPath, distance, json_option
 from simindex.cli.worddiff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
-from simindex.inputs.reading import ReadOptions
+from simindex.inputs.read_options import ReadOptions
 from simindex.values import dataclass
 
 SHOWN_PAIRS = 3

@@ -14,11 +14,11 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, distance, output_options
 from simindex.cli.console import cell, say
+from simindex.cli.input_options import Reading, input_options
 from simindex.cli.opening import open_index
-from simindex.cli.reading import Reading, input_options
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
+from simindex.cli.shared_options import NamedPath, distance, output_options
 from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.errors import InvalidOption
 from simindex.inputs.reading import require_inputs

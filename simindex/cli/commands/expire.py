@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import count, emit, say
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.numbers import Age
 from simindex.cli.progress import Progress
-from simindex.cli.turn import Turn, wait_option
+from simindex.cli.shared_options import index_argument, output_options
 
 
 @program.command()
@@ -22,13 +22,13 @@ from simindex.cli.turn import Turn, wait_option
 )
 @wait_option
 @output_options
-def expire(index_path: str, age: float, turn: Turn, as_json: bool, quiet: bool) -> None:
+def expire(index_path: str, age: float, wait: LockWait, as_json: bool, quiet: bool) -> None:
     """Delete the documents of INDEX that are older than an age.
 
     Deletes them in one commit. INDEX must store when its documents came: `simindex build --times`
     makes such an index. The exit code is 0 also if no document is that old.
     """
-    with turn.open(index_path) as index:
+    with wait.open(index_path) as index:
         expired = index.expire(older_than=age)
         with uninterrupted():
             index.commit()

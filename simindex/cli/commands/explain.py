@@ -13,13 +13,6 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import (
-    distance_option,
-    index_argument,
-    memory_option,
-    output_options,
-    verbose_option,
-)
 from simindex.cli.chunks import why_none
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
@@ -27,6 +20,13 @@ from simindex.cli.opening import open_index
 from simindex.cli.query_options import METHODS, fingerprint_option, text_option, top_options
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
+from simindex.cli.shared_options import (
+    distance_option,
+    index_argument,
+    memory_option,
+    output_options,
+    verbose_option,
+)
 from simindex.cli.similarity import measure_option, require_one, similarity_option
 from simindex.cli.suggestions import suggested
 from simindex.errors import InvalidOption

@@ -18,9 +18,9 @@ from typing import Any
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, output_options
 from simindex.cli.opening import open_index
 from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import index_argument, output_options
 from simindex.inputs.fingerprints import SIZE, SKETCH
 from simindex.outputs.columns import Kind
 

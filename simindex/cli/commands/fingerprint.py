@@ -20,7 +20,6 @@ import click
 
 import simindex
 from simindex.cli.app import nothing_to_do, program
-from simindex.cli.choices import NamedPath, output_options, threads_option
 from simindex.cli.chunks import (
     Chunk,
     SkippedReport,
@@ -30,10 +29,11 @@ from simindex.cli.chunks import (
     texts_of,
 )
 from simindex.cli.console import cell, count, duration, megabytes, say
-from simindex.cli.preparing import Learning, idf_options, prepare, prepared_with
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.prepared_documents import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
+from simindex.cli.shared_options import NamedPath, output_options, threads_option
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidOption
 from simindex.inputs.document import Document

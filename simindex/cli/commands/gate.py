@@ -20,7 +20,13 @@ import click
 import simindex
 from simindex.cli.account import met
 from simindex.cli.app import nothing_to_do, program
-from simindex.cli.choices import (
+from simindex.cli.console import cell, count, duration, say
+from simindex.cli.gate_documents import GateDocuments, GateTally
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.numbers import Count, Share
+from simindex.cli.opening import open_index
+from simindex.cli.progress import Progress
+from simindex.cli.shared_options import (
     NamedPath,
     distance_option,
     memory_option,
@@ -28,18 +34,12 @@ from simindex.cli.choices import (
     process_limit_option,
     threads_option,
 )
-from simindex.cli.console import cell, count, duration, say
-from simindex.cli.gating import GateDocuments, GateTally
-from simindex.cli.numbers import Count, Share
-from simindex.cli.opening import open_index
-from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.similarity import require_one
 from simindex.cli.slots import read_ahead
 from simindex.cli.targets import require_apart
 from simindex.inputs.reading import require_inputs
+from simindex.reporting.gate_findings import Flagged, Opening, Verdict, name_of
 from simindex.reporting.gate_formats import GATE_FORMATS, GateFormat, GateWriter, gate_format_of
-from simindex.reporting.gated import Flagged, Opening, Verdict, name_of
 
 if TYPE_CHECKING:
     from simindex.records.gate import GateLimits
@@ -108,7 +108,7 @@ def gate(
     code hosts and editors, or as a page.
     """
     from simindex.cli.batches import answers_of, near_in_parts
-    from simindex.index.gating import USUAL_LIMIT
+    from simindex.index.gate_nearness import USUAL_LIMIT
     from simindex.records.gate import GateLimits
 
     require_one(h, similarity)
@@ -172,7 +172,7 @@ def _opening(
     recall: float | None,
 ) -> tuple[dict[str, Any], Opening]:
     """The arguments of a query that say what a match is, and what reports tell of them."""
-    from simindex.index.gating import gate_nearness
+    from simindex.index.gate_nearness import gate_nearness
     from simindex.planning.similarity import similar
 
     own = asked.index.options

@@ -19,11 +19,11 @@ import click
 import simindex
 from simindex.cli.agreement import require_alike
 from simindex.cli.app import Interrupted, nothing_to_do, program, uninterrupted
-from simindex.cli.choices import NamedPath, output_options, structured, times_option
 from simindex.cli.console import count, duration, emit, say
-from simindex.cli.merging import merge_behind_a_bar
+from simindex.cli.final_merge import merge_behind_a_bar
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
+from simindex.cli.shared_options import NamedPath, output_options, structured, times_option
 from simindex.cli.stored_documents import CHOICES, Choice, kind_of_names
 from simindex.cli.wording import with_remark
 from simindex.errors import (
@@ -78,7 +78,7 @@ def merge(
     the time of the merge.
     """
     from simindex.cli.new_index import NewIndex
-    from simindex.index.ages import append_aged
+    from simindex.index.aged_rows import append_aged
     from simindex.index.origin import keep_origin, origin_of
     from simindex.writing.creation import require_place
     from simindex.writing.ownership import exists
@@ -155,7 +155,7 @@ class _Union:
     def batches(self) -> Iterator[tuple[simindex.Batch, U32 | None, int]]:
         """Batches to append, each with when its rows came, if that is known, and with the number
         of rows that were read for it."""
-        from simindex.index.ages import aged_rows
+        from simindex.index.aged_rows import aged_rows
 
         for place, index in enumerate(self.indexes):
             for batch, came in aged_rows(index, CHUNK_ROWS):

@@ -11,25 +11,20 @@ import click
 
 import simindex
 from simindex.cli.app import program
-from simindex.cli.choices import (
-    distance_option,
+from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
+from simindex.cli.opening import open_index
+from simindex.cli.progress import Progress
+from simindex.cli.recommendation import GivenThreshold, threshold_options
+from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
     index_argument,
     memory_limit_option,
     output_options,
     threads_option,
 )
-from simindex.cli.console import LINES_AT_ONCE, cell, count, duration, say
-from simindex.cli.opening import open_index
-from simindex.cli.progress import Progress
-from simindex.cli.recommendation import asked_threshold, calibrated_option
-from simindex.cli.results import Results, result_options
 from simindex.cli.similarity import (
     columns_of_similarity,
-    measure_option,
-    require_one,
     schema_of_similarity,
-    share_option,
-    similarity_option,
     within,
 )
 from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
@@ -37,11 +32,7 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 
 @program.command()
 @index_argument
-@distance_option
-@similarity_option
-@measure_option
-@share_option
-@calibrated_option
+@threshold_options
 @click.option(
     "--collapse-equal", is_flag=True,
     help="Of documents with equal fingerprints, pair only the one with the smallest id with other "
@@ -53,9 +44,8 @@ from simindex.outputs.columns import Schema, Write, key_text, kind_of_keys
 @result_options
 @output_options
 def pairs(
-    index_path: str, h: int | None, similarity: float | None, measure: str, recall: float,
-    calibrated: bool, collapse_equal: bool, memory_limit: int | None, threads: int | None,
-    results: Results, as_json: bool, quiet: bool,
+    index_path: str, given: GivenThreshold, collapse_equal: bool, memory_limit: int | None,
+    threads: int | None, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print all pairs of near-duplicates within INDEX.
 
@@ -63,15 +53,12 @@ def pairs(
     --similarity, the estimated similarity follows.
     """
     results.require_apart((), index_path)
-    require_one(h, similarity)
     started = time.perf_counter()
     found = 0
     promised: str | None = None
     with ExitStack() as opened:
         index = opened.enter_context(open_index(index_path, "r"))
-        near = asked_threshold(
-            index, index_path, h, similarity, measure, recall, calibrated=calibrated
-        )
+        near = given.asked_of(index, index_path)
         schema = schema_of_pairs(index.options.keys, near.similarity)
         write = opened.enter_context(results.opened(schema))
         # Not on a terminal that pairs are printed to.

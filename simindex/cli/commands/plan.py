@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import distance, memory_option, output_options, verbose_option
 from simindex.cli.console import MEASURING, count, duration, emit, say
 from simindex.cli.fleet import COLUMNS as FLEET_COLUMNS
 from simindex.cli.fleet import FleetOptions, fleet_options, line, summary
 from simindex.cli.numbers import Count, Share
 from simindex.cli.recipes import default_recipe
+from simindex.cli.shared_options import distance, memory_option, output_options, verbose_option
 from simindex.planning.machine import Machine
 
 if TYPE_CHECKING:

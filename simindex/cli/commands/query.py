@@ -21,14 +21,8 @@ from simindex.cli.answers import (
     told_of_listing,
 )
 from simindex.cli.app import program
-from simindex.cli.choices import (
-    distance_option,
-    index_argument,
-    output_options,
-    process_limit_option,
-    threads_option,
-)
 from simindex.cli.console import count, duration, say, spot_checked
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.opening import open_index
 from simindex.cli.progress import Progress
 from simindex.cli.query_options import (
@@ -41,16 +35,22 @@ from simindex.cli.query_options import (
     top_options,
 )
 from simindex.cli.questions import Asking
-from simindex.cli.reading import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.recommendation import asked_threshold, calibrated_option
 from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
+    distance_option,
+    index_argument,
+    output_options,
+    process_limit_option,
+    threads_option,
+)
 from simindex.cli.similarity import (
     measure_option,
     require_one,
     similarity_option,
     within,
 )
-from simindex.inputs.finding import is_index
+from simindex.inputs.files import is_index
 from simindex.inputs.reading import require_inputs
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def query(
     import numpy as np
 
     from simindex.cli.batches import answers_of, near_in_parts, nearest_in_parts
-    from simindex.cli.nearest import FEW, Unmatched
+    from simindex.cli.near_misses import FEW, Unmatched
 
     require_one(h, similarity)
     if listed and limit is not None:

@@ -8,9 +8,9 @@ import click
 
 import simindex
 from simindex.cli.app import DAMAGED, program
-from simindex.cli.choices import index_argument, output_options
 from simindex.cli.console import cell, count, emit, say
 from simindex.cli.progress import Progress
+from simindex.cli.shared_options import index_argument, output_options
 from simindex.cli.wording import with_files
 
 

@@ -12,7 +12,13 @@ import click
 
 from simindex.cli.account import met
 from simindex.cli.app import program
-from simindex.cli.choices import (
+from simindex.cli.console import count, duration, emit, say
+from simindex.cli.input_options import Reading, input_options
+from simindex.cli.numbers import Count
+from simindex.cli.opening import open_index
+from simindex.cli.progress import Progress
+from simindex.cli.results import out_typed
+from simindex.cli.shared_options import (
     NamedPath,
     distance_option,
     index_argument,
@@ -20,12 +26,6 @@ from simindex.cli.choices import (
     output_options,
     threads_option,
 )
-from simindex.cli.console import count, duration, emit, say
-from simindex.cli.numbers import Count
-from simindex.cli.opening import open_index
-from simindex.cli.progress import Progress
-from simindex.cli.reading import Reading, input_options
-from simindex.cli.results import out_typed
 from simindex.cli.similarity import (
     measure_option,
     require_one,
@@ -34,7 +34,7 @@ from simindex.cli.similarity import (
 )
 from simindex.cli.targets import require_apart
 from simindex.errors import InvalidOption
-from simindex.inputs.names import expanded
+from simindex.inputs.paths import expanded
 from simindex.inputs.reading import require_inputs
 from simindex.outputs.whole_file import whole_file
 
@@ -111,35 +111,35 @@ def report(
             radius = found.h
         else:
             radius = index.h if h is None else h
-        from simindex.cli.surveying import Surveying, texts_of  # with all pairs, once it is open
+        from simindex.cli.index_report import Reporter, texts_of  # with all pairs, once it is open
 
         with Progress("surveying", "row", quiet=quiet) as progress:
-            surveying = Surveying(
+            reporter = Reporter(
                 index, index_path, radius, families, members, memory_limit, threads, progress,
                 found, recall,
             )
-            survey = surveying.survey(nearness=nearness)
+            told = reporter.report(nearness=nearness)
             if inputs:
                 progress.then("reading", "document")
-                read = texts_of(survey, index, reading, inputs, intake)
-                survey = replace(survey, texts=read, texts_given=True)
+                read = texts_of(told, index, reading, inputs, intake)
+                told = replace(told, texts=read, texts_given=True)
     from simindex.reporting.index_page import write_index_page
 
     if path is None:
-        write_index_page(sys.stdout, survey)
+        write_index_page(sys.stdout, told)
     else:
         with whole_file(Path(path), out_typed()) as file:
             stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
             try:
-                write_index_page(stream, survey)
+                write_index_page(stream, told)
             finally:
                 stream.detach()
     seconds = time.perf_counter() - started
     if as_json and path is not None:
-        emit({"report": path, "bytes": Path(path).stat().st_size, "rows": survey.rows,
-              "clusters": survey.clustering and survey.clustering.clusters, "seconds": seconds})
+        emit({"report": path, "bytes": Path(path).stat().st_size, "rows": told.rows,
+              "clusters": told.clustering and told.clustering.clusters, "seconds": seconds})
     if not quiet:
         for line in met(intake):
             say(line)
         if path is not None:
-            say(f"{count(survey.rows, 'row')} in {path}, in {duration(seconds)}")
+            say(f"{count(told.rows, 'row')} in {path}, in {duration(seconds)}")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import index_argument, output_options, verbose_option
 from simindex.cli.console import audited, compacted, count, emit, megabytes, shown
 from simindex.cli.description import KEYS, features_of, moment
 from simindex.cli.opening import open_index
 from simindex.cli.recommendation import advised
+from simindex.cli.shared_options import index_argument, output_options, verbose_option
 from simindex.outputs.columns import encodable
 
 if TYPE_CHECKING:

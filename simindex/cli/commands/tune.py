@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from simindex.cli.app import program, uninterrupted
-from simindex.cli.choices import distance_option, index_argument, output_options, verbose_option
 from simindex.cli.console import MEASURING, audited, count, duration, emit, megabytes, say
+from simindex.cli.lock_wait import LockWait, wait_option
 from simindex.cli.numbers import Count, Share
-from simindex.cli.turn import Turn, wait_option
+from simindex.cli.shared_options import (
+    distance_option,
+    index_argument,
+    output_options,
+    verbose_option,
+)
 from simindex.options import AUDITED_RECALL, AUDITED_ROWS
 from simindex.planning.machine import CURVES, Machine
 
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
 @output_options
 def tune(
     index_path: str, h: int | None, audits: bool, recall: float | None, sample: int | None,
-    turn: Turn, verbose: bool, as_json: bool, quiet: bool,
+    wait: LockWait, verbose: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Measure this machine to plan the queries of INDEX better.
 
@@ -62,7 +67,7 @@ def tune(
     sample = AUDITED_ROWS if sample is None else sample
     started = time.perf_counter()
     audit = None
-    with turn.open(index_path) as index:
+    with wait.open(index_path) as index:
         h = index.h if h is None else h
         check_options(h=h, recall=recall, method="auto", bits=index.options.bits)
         check_sample(sample)

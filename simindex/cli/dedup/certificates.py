@@ -4,7 +4,7 @@
     {"dropped": "b.txt", "kept": "a.txt", "distance": 41, "similarity": 0.9686, ...}
     {..., "distance": 70, "similarity": 0.9113, "similarity_error": 0.0, "exact": true}
 
-`dedup` writes more of each, see `listing.py`.
+`dedup` writes more of each, see `audit_file.py`.
 """
 
 from __future__ import annotations

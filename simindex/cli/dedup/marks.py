@@ -20,8 +20,8 @@ from simindex.outputs.columns import Schema
 
 if TYPE_CHECKING:
     from simindex.inputs.document import Document
-    from simindex.inputs.documents import Documents
-    from simindex.pairs.deduplication import Nearness
+    from simindex.inputs.document_columns import Documents
+    from simindex.pairs.buffer_losses import Nearness
 
 MARK = "near_duplicate_of"
 

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 import simindex
-from simindex.bits.distinct import distinct
+from simindex.bits.distinct_rows import distinct
 from simindex.cli.app import uninterrupted
 from simindex.cli.chunks import Buffer, Chunk, SkippedReport, all_but_one, batch_of, portions
+from simindex.cli.dedup.audit_file import Audit, settle
 from simindex.cli.dedup.background import Background
-from simindex.cli.dedup.known import named_apart
-from simindex.cli.dedup.listing import Audit, settle
+from simindex.cli.dedup.known_documents import named_apart
 from simindex.cli.dedup.marks import (
     Loss,
     audit_record,
@@ -45,18 +45,18 @@ from simindex.cli.dedup.shared_ids import SharedIds
 from simindex.cli.dedup.winners import lost_to
 from simindex.cli.slots import Slot, read_ahead
 from simindex.inputs.document import ID_FIELDS, Document, Intake
-from simindex.inputs.documents import Documents, one_by_one
-from simindex.pairs.deduplication import NOWHERE, Losses, Nearness, any_neighbour, greedy, whole
+from simindex.inputs.document_columns import Documents, one_by_one
+from simindex.pairs.buffer_losses import NOWHERE, Losses, Nearness, any_neighbour, greedy, whole
+from simindex.pairs.doubtful_pairs import texts_of
 from simindex.pairs.stored_winners import Stored, nearer_among, nearest_ahead, nearest_stored
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
-from simindex.pairs.verifying import texts_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.cli.dedup.place import Place
+    from simindex.cli.dedup.matched_index import MatchedIndex
     from simindex.cli.dedup.ranks import Keep
-    from simindex.cli.dedup.verifying import Verifying
-    from simindex.cli.dedup.whole import Ranking
+    from simindex.cli.dedup.two_readings import Ranking
+    from simindex.cli.dedup.verification import Verifying
     from simindex.cli.progress import Progress
     from simindex.cli.short_texts import ShortTexts
 
@@ -80,7 +80,7 @@ class Decided:
 class Run:
     """What a run has done so far, and how it goes on."""
 
-    place: Place
+    matched: MatchedIndex
     near: Nearness
     keep: Keep
     mark: bool
@@ -109,8 +109,8 @@ class Run:
 
     def through(self, most: int, progress: Progress) -> None:
         """Every buffer, from reading to its commit."""
-        prepared = self.place.prepared
-        new = not len(self.place.index)
+        prepared = self.matched.prepared
+        new = not len(self.matched.index)
         self.apart = new and self.near.exact and self.keep.policy != "none"
         documents: Iterable[Document | Documents] = prepared.documents
         if self.keep.is_by_rank:
@@ -149,7 +149,7 @@ class Run:
         That search does not see what this buffer adds, which is compared by itself. Rows that have
         several nearest ones are searched for again. That takes an index of rows apart.
         """
-        return self.apart and self.place.lasting
+        return self.apart and self.matched.lasting
 
     def _next(self, buffers: Iterator[Buffer], slot: Slot[Buffer]) -> Buffer | None:
         """The next buffer, if there is one. While it is waited for, nothing else waits."""
@@ -161,8 +161,8 @@ class Run:
         self, ranking: Ranking, kept: simindex.Index, most: int, progress: Progress
     ) -> None:
         """The documents that are kept by their rank among all. The index `kept` is empty."""
-        prepared = self.place.prepared
-        earlier = self.place.index if self.place.lasting else None
+        prepared = self.matched.prepared
+        earlier = self.matched.index if self.matched.lasting else None
         documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
         ranking.read(
             documents, self.short, self.without, progress, earlier,
@@ -173,10 +173,10 @@ class Run:
         ranking.decide(kept, self.near, most, earlier, self.verifying)
         # What has no rank was reported in the first reading.
         again = self.keep.ranked(
-            self.place.again(), Intake(max_errors=None, report=lambda record: None)
+            self.matched.again(), Intake(max_errors=None, report=lambda record: None)
         )
         decided = ranking.decided(again)
-        if self.place.lasting:
+        if self.matched.lasting:
             self._store(decided, most)
         else:
             self._put(self._counted(decided))
@@ -200,7 +200,7 @@ class Run:
                 yield document
 
         # Made again, for their weights: the ranking kept fingerprints alone.
-        made = partial(batch_of, self.place.prepared.recipe)
+        made = partial(batch_of, self.matched.prepared.recipe)
         with closing(_buffers(documents(), most, made)) as buffers:
             for buffer in buffers:
                 lost = {
@@ -216,12 +216,12 @@ class Run:
         batch = buffer.batch()
         verifying, exact = self.verifying, None
         candidates = None if verifying is None else stored_candidates(
-            self.place.index, batch, verifying.near, verifying.verifier.doubt
+            self.matched.index, batch, verifying.near, verifying.verifier.doubt
         )
         stored = self._nearest(batch) if candidates is None else candidates.nearest(len(batch))
         known: set[int] = set()
-        if self.place.lasting:
-            batch, known = named_apart(self.place.index, buffer, batch, stored)
+        if self.matched.lasting:
+            batch, known = named_apart(self.matched.index, buffer, batch, stored)
         if verifying is None or candidates is None:
             losses = self._losses(buffer, batch, stored)
         else:
@@ -256,7 +256,7 @@ class Run:
 
     def _nearest(self, batch: simindex.Batch) -> Stored:
         """What is nearest in the index, once the buffer before this one is committed."""
-        before, index = self.unsettled, self.place.index
+        before, index = self.unsettled, self.matched.index
         if not self.overlaps:
             return nearest_stored(index, batch, self.near, apart=self.apart)
         stored, tied = nearest_ahead(index, batch, self.near)
@@ -284,14 +284,14 @@ class Run:
 
     def _commit(self, decided: Decided) -> None:
         if len(decided.kept):
-            self.place.index.append(decided.kept)
+            self.matched.index.append(decided.kept)
         known = sum(loss.known for loss in decided.lost.values())
         self.documents += len(decided.buffer.documents)
         self.dropped += len(decided.lost) - known
         self.known += known
         with uninterrupted():
-            self.place.index.commit()
-            self.place.committed = self.documents
+            self.matched.index.commit()
+            self.matched.committed = self.documents
 
     def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
         if self.keep.policy == "none":
@@ -309,7 +309,7 @@ class Run:
                 self._put_columns(chunk, some)
             else:
                 self._put((document, some.get(place)) for place, document in enumerate(chunk))
-        if self.place.lasting:
+        if self.matched.lasting:
             settle(self.output)
             if self.listing is not None:
                 self.listing.settle()
@@ -318,7 +318,7 @@ class Run:
 
     def _put_columns(self, documents: Documents, lost: dict[int, Loss]) -> None:
         """The same as `_put`, of documents with their lines; `lost` is by their places."""
-        options = self.place.asked.reading.options
+        options = self.matched.asked.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         self.shared.see_all(documents, lost)
         marks = {
@@ -338,7 +338,7 @@ class Run:
 
     def _put(self, decided: Iterable[tuple[Document, Loss | None]]) -> None:
         """Documents, and what they lost to. Nothing that is stored itself is marked."""
-        options = self.place.asked.reading.options
+        options = self.matched.asked.reading.options
         id_field, text_field = options.id_field or ID_FIELDS[0], options.text_field
         lines: list[bytes] = []
         told: list[dict[str, Any]] = []

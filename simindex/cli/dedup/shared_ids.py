@@ -20,7 +20,7 @@ from simindex.cli.repeated_ids import ends_of, ends_of_each
 if TYPE_CHECKING:
     from simindex.cli.dedup.marks import Loss
     from simindex.inputs.document import Document
-    from simindex.inputs.documents import Documents
+    from simindex.inputs.document_columns import Documents
 
 REMEMBERED = 1 << 16
 """Documents in memory at most, so that it does not grow with the input."""

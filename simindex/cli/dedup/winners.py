@@ -8,7 +8,7 @@ import numpy as np
 
 from simindex.cli.dedup.marks import Loss
 from simindex.outputs.columns import key_text
-from simindex.pairs.deduplication import NOWHERE, Losses
+from simindex.pairs.buffer_losses import NOWHERE, Losses
 from simindex.pairs.stored_winners import Stored
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
     cluster.py      the door to Ray: joining a cluster, tasks in bounded numbers, errors
     holders.py      the actors that hold shards
     connection.py   `Shards` with these actors
-    building.py     tasks that build shards
+    build_tasks.py  tasks that build shards
     blocks.py       Datasets of Ray in and out
     calls.py        each call of a connection, of a folder
 """
@@ -21,7 +21,7 @@ except ImportError as _error:
     ) from _error
 
 from simindex.distributed.ray.blocks import dataset
-from simindex.distributed.ray.building import build
+from simindex.distributed.ray.build_tasks import build
 from simindex.distributed.ray.calls import (
     clusters,
     connect,

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from simindex.distributed.collection import Shards
 from simindex.distributed.deduplication import Losers
 from simindex.distributed.ray.blocks import batches_of
 from simindex.distributed.ray.cluster import WAIT_S, Told, join
 from simindex.distributed.ray.holders import MOST_CPUS, Holders
 from simindex.distributed.shardmap import read_map
-from simindex.distributed.shards import Shards
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 

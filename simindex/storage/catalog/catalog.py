@@ -17,7 +17,8 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -297,7 +298,7 @@ class Catalog:
             raise CorruptFile("the catalog's head has no numbers left for another commit")
         sealed = SealedHead(seal("head", b"head", head.encode()), head)
 
-        def work(txn: Transaction) -> int:
+        with self._changing(edit.expected) as txn:
             edit.require_all_rows(Reading(txn))
             for database, key in edit.deletes:
                 _delete(txn, database, key)
@@ -305,9 +306,11 @@ class Catalog:
                 txn.put(database, key, value)
             txn.put("head", b"head", sealed.value)
             records = len(edit.puts) + len(edit.deletes)
-            return page_bytes([value for _, _, value in edit.puts], records, len(sealed.value))
-
-        self._transact(edit.expected, work, edit)
+            self._begin(
+                txn, page_bytes([value for _, _, value in edit.puts], records, len(sealed.value))
+            )
+            edit.begun = True
+            txn.commit()
         return sealed
 
     def stage(self, expected: bytes, pages: Pages) -> None:
@@ -317,12 +320,11 @@ class Catalog:
         reader sees them. What is given up goes by `unstage`, before the segment's file does: the
         file's name is all that names them. Raises as `commit`; the head stays either way.
         """
-        def work(txn: Transaction) -> int:
+        with self._changing(expected) as txn:
             for key, value in pages:
                 txn.put("headers", key, value)
-            return page_bytes([value for _, value in pages], len(pages))
-
-        self._transact(expected, work)
+            self._begin(txn, page_bytes([value for _, value in pages], len(pages)))
+            txn.commit()
 
     def staged(self, segment: str) -> bool:
         """Whether any directory of a segment is stored."""
@@ -333,7 +335,7 @@ class Catalog:
 
         Tables are numbered without a gap in a segment that was merged, and so are pages.
         """
-        def work(txn: Transaction) -> int:
+        with self._changing(expected) as txn:
             count = 0
             for segment in segments:
                 for table in range(permuted.MAX_TABLE + 1):
@@ -343,14 +345,13 @@ class Catalog:
                     if page == 0:
                         break
                     count += page
-            return page_bytes([], count)
+            self._begin(txn, page_bytes([], count))
+            txn.commit()
 
-        self._transact(expected, work)
-
-    def _transact(
-        self, expected: bytes, work: Callable[[Transaction], int], edit: Edit | None = None
-    ) -> None:
-        """One transaction on the head that is expected; `work` returns a bound for `reserve`.
+    @contextmanager
+    def _changing(self, expected: bytes) -> Iterator[Transaction]:
+        """One transaction on the head that is expected; the `with` block begins its commit, and
+        commits.
 
         An OSError comes from the file system, as of `reserve`. It is StorageFull where there is no
         space; others pass, and the handle translates them, see `refusals`. An `lmdb.Error` comes
@@ -358,31 +359,33 @@ class Catalog:
         `writing_error` translates it. Once the commit has begun, either is CommitFailed. A full
         map is StorageFull even then, because nothing has changed.
         """
-        committing = False
+        txn: Transaction | None = None
         try:
             with self.environment.transaction(write=True) as txn:
                 if (txn.get("head", b"head") or b"") != expected:
                     raise CommitFailed(
                         "another writer has changed the catalog", remedy="open the index again"
                     )
-                self.environment.reserve(work(txn))
-                committing = True
-                if edit is not None:
-                    edit.begun = True
-                txn.commit()
+                yield txn
         except SimindexError:
             raise
         except OSError as error:
             if raised_by_a_handler(error):
                 raise
-            if committing:
+            if txn is not None and txn.begun:
                 raise self._unknown(error) from error
             with no_space_told(self.path):
                 raise
         except lmdb.Error as error:
-            if committing and not isinstance(error, lmdb.MapFullError):
+            begun = txn is not None and txn.begun
+            if begun and not isinstance(error, lmdb.MapFullError):
                 raise self._unknown(error) from error
             raise writing_error(error, self.path) from error
+
+    def _begin(self, txn: Transaction, new_bytes: int) -> None:
+        """Takes the space of a commit, which begins with that."""
+        self.environment.reserve(new_bytes)
+        txn.begun = True
 
     def _unknown(self, error: Exception) -> CommitFailed:
         return CommitFailed(

@@ -345,10 +345,12 @@ class InTransaction(Generic[Given]):
 class Transaction:
     """Point reads and writes on the named databases; there are no cursors."""
 
-    __slots__ = ("_data", "_databases", "_txn")
+    __slots__ = ("_data", "_databases", "_txn", "begun")
 
     def __init__(self, txn: Any, databases: Mapping[str, Any], data: Path) -> None:
         self._txn, self._databases, self._data = txn, databases, data
+        self.begun = False
+        """Whether its commit has begun, which may succeed whatever is raised from then on."""
 
     def get(self, database: str, key: bytes) -> bytes | None:
         """A copy of the value, or None."""

@@ -98,38 +98,27 @@ class NewFile:
         if code in _LOST:  # what else fails here leaves it to fsync
             raise OSError(code, os.strerror(code), str(self._path))
 
-    def publish(self, name: str, verify: Callable[[int], None]) -> Path:
+    def publish(
+        self, name: str, verify: Callable[[int], None], *, replacing: bool = False
+    ) -> Path:
         """Verifies, syncs and renames; returns the final path.
 
         `verify` reads the file back through the descriptor it is given and raises if the bytes are
-        not those that were written.
+        not those that were written. With `replacing` the file takes the place of one of this name.
+        If the name cannot be made durable then, either file may have it after a power cut.
         """
-        final = self._named(name, verify)
-        with no_space_told(final):
-            try:
-                sync_directory(self.directory)
-            except BaseException:
-                remove(final)  # nothing names it yet
-                raise
-        return final
-
-    def replace(self, name: str, verify: Callable[[int], None]) -> Path:
-        """The same in the place of a file of this name.
-
-        If the name cannot be made durable, either file may have it after a power cut.
-        """
-        final = self._named(name, verify)
-        with no_space_told(final):
-            sync_directory(self.directory)
-        return final
-
-    def _named(self, name: str, verify: Callable[[int], None]) -> Path:
         final = self.directory / name
         with no_space_told(final):
             verify(self._file.fileno())
             disk.system.sync(self._file.fileno())
             disk.system.rename(self._path, final)
             self._published = True
+            try:
+                sync_directory(self.directory)
+            except BaseException:
+                if not replacing:
+                    remove(final)  # nothing names it yet
+                raise
         return final
 
 

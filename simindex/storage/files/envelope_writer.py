@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -158,10 +157,10 @@ class EnvelopeWriter:
     def _close_chunk(self, place: int) -> None:
         self._checksums[place].append(np.array([self._open_chunk[place]], np.uint32))
 
-    def finish(self, name: str) -> tuple[Path, int]:
-        """Adds header, checksums and footer, then verifies, syncs and names the file.
+    def finish(self) -> int:
+        """Adds header, checksums and footer, and returns the footer's checksum.
 
-        Returns its path and the footer's checksum.
+        The file may then be published, if it `reads_back`.
         """
         for place, section in enumerate(self._sections):
             if self._written[place] != section.size:
@@ -189,8 +188,7 @@ class EnvelopeWriter:
         self._file.write(header, 0)
         self._file.write(checksums.view(np.uint8), self._layout.checksum_offset)
         self._file.write(footer.tobytes(), self.file_bytes - FOOTER.itemsize)
-        path = self._file.publish(name, lambda fd: _verify_written(fd, name))
-        return path, checksum
+        return checksum
 
 
 def _chunk_start(file_id: int, place: int, chunk: int) -> int:
@@ -199,7 +197,7 @@ def _chunk_start(file_id: int, place: int, chunk: int) -> int:
     return _native.crc32c(start.view(np.uint8))
 
 
-def _verify_written(fd: int, name: str) -> None:
-    damage = Envelope(fd, name).damaged_chunks()
-    if damage:
+def reads_back(fd: int, name: str) -> None:
+    """Raises CorruptFile unless a finished file has the bytes that its checksums are of."""
+    if Envelope(fd, name).damaged_chunks():
         raise CorruptFile(f"{name} reads back differently than it was written", path=name)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from simindex.arrays import I64, U64
 from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentFolder
@@ -64,7 +65,8 @@ def write(folder: SegmentFolder, run: Tombstones, generation: int) -> DeletionFi
             writer.write(place, column)
         if run.keys is not None:
             writer.write(len(columns), heap.data)
-        _, checksum = writer.finish(name)
+        checksum = writer.finish()
+        file.publish(name, partial(reads_back, name=name))
     return DeletionFile(name, len(run), run.newest, checksum, writer.file_bytes)
 
 

@@ -124,7 +124,7 @@ def write(
             directories.append((first_table + table - 1, sorted_rows.compute_directory()))
             if step is not None:
                 step()
-        _, checksum = envelope.finish(name)
+        checksum = envelope.finish()
     record = StructureRecord(
         design.structure, name, envelope.file_bytes, checksum, first_table, widths
     )

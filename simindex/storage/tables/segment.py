@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from simindex.errors import CorruptFile
 from simindex.records.sketches import record_bytes
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord
@@ -125,7 +126,8 @@ class SegmentWriter:
         """Makes the file durable under its name; it is not part of the index until committed."""
         if self._times_place is not None:
             self._envelope.write(self._times_place, np.array([self._oldest], "<u4"))
-        _, checksum = self._envelope.finish(self.name)
+        checksum = self._envelope.finish()
+        self._file.publish(self.name, partial(reads_back, name=self.name))
         return SegmentRecord(
             self.name, self._rows, self._horizon, self._envelope.file_bytes, checksum,
             header_bits(self._rows),

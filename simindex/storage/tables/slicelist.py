@@ -153,7 +153,7 @@ def write(
                 done // STEP_BITS > first * design.width // STEP_BITS or done == design.bits
             ):
                 step()
-        _, checksum = envelope.finish(name)
+        checksum = envelope.finish()
     return StructureRecord(design.structure, name, envelope.file_bytes, checksum, 1, ())
 
 

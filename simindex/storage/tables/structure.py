@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import msgpack
@@ -19,7 +20,7 @@ import numpy as np
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 from simindex.storage.files.verification import verified
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 
@@ -78,7 +79,8 @@ def new_structure(
 ) -> Iterator[tuple[str, EnvelopeWriter]]:
     """The name and the writer of a new file, for `sections` and then the description.
 
-    The description is written. No file stays unless the writer is finished under the name.
+    The description is written. The file is published at the end of the block, in which it is
+    finished; none stays if the block raises.
     """
     description: bytes = msgpack.packb([structure, segment.name, segment.footer_checksum])
     file_id = int.from_bytes(os.urandom(8), "little")
@@ -90,7 +92,9 @@ def new_structure(
             file, identity, [*sections, SectionSpec(DESCRIPTION, 1, len(description))]
         )
         writer.write(len(sections), np.frombuffer(description, np.uint8))
-        yield f"{segment.name[:25]}-{file_id & 0xFFFFFFFF:08x}.{kind}", writer
+        name = f"{segment.name[:25]}-{file_id & 0xFFFFFFFF:08x}.{kind}"
+        yield name, writer
+        file.publish(name, partial(reads_back, name=name))
 
 
 def owner_of(name: str) -> str:

@@ -23,7 +23,7 @@ from web_records import archived
 import simindex
 from simindex.cli import program
 from simindex.cli.dedup import run as dedup_run
-from simindex.inputs import jsonl, line_columns
+from simindex.inputs import json_lines, line_columns
 
 Run = Callable[..., Any]
 WORDS = [f"word{number}" for number in range(300)]
@@ -213,7 +213,7 @@ def test_files_are_deduplicated_by_the_idf_of_a_sample(run: Run, objects: Any) -
 def test_what_a_stream_holds_counts_whole_lines(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("simindex.cli.learning.MOST_HELD_BYTES", 10_000)
+    monkeypatch.setattr("simindex.cli.learned_idf.MOST_HELD_BYTES", 10_000)
     lines = [json.dumps({"text": f"w{n}", "other": "x" * 2000}) for n in range(9)]
     result = run("dedup", *IDF, input="\n".join(lines))
     assert result.stdout.splitlines() == lines
@@ -379,7 +379,7 @@ def test_columns_of_lines_do_not_show(
     for place, odd in enumerate(ODD_LINES):
         lines.insert(25 * place + 5, odd % corpus(1)[0] if "%s" in odd else odd)
     Path("t.jsonl").write_text("\n".join(lines))
-    monkeypatch.setattr(jsonl, "BUFFER_BYTES", 1 << 12)
+    monkeypatch.setattr(json_lines, "BUFFER_BYTES", 1 << 12)
     seen: list[Any] = []
     for least in (1, 1 << 30):
         monkeypatch.setattr(line_columns, "LEAST_LINES", least)

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import simindex
-from simindex.cli.dedup import outputs
+from simindex.cli.dedup import output_streams
 from simindex.cli.dedup import run as dedup_run
-from simindex.cli.dedup.unbuffered import Unbuffered
+from simindex.cli.dedup.unbuffered_file import Unbuffered
 
 Run = Callable[..., Any]
 Spawn = Callable[..., subprocess.Popen[bytes]]
@@ -524,8 +524,8 @@ def test_no_write_is_cut_where_python_does_not_buffer_it(
 ) -> None:
     """With python -u a write to a disk that fills writes a part, and says so by a number only."""
     with io.FileIO(tmp_path / "out", "w") as raw:
-        monkeypatch.setattr(outputs.sys, "stdout", SimpleNamespace(buffer=raw))
-        with outputs.whole_writes() as output:
+        monkeypatch.setattr(output_streams.sys, "stdout", SimpleNamespace(buffer=raw))
+        with output_streams.whole_writes() as output:
             assert isinstance(output, Unbuffered)
             output.write(b"whole")
         assert not raw.closed

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gated import HOSTILE
+from gate_findings import HOSTILE
 from sarif_log import faults
 
 import simindex

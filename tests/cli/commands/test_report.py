@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gated import HOSTILE
-from surveyed import Page
+from gate_findings import HOSTILE
+from index_report import Page
 
 import simindex
 

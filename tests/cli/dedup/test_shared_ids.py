@@ -10,7 +10,7 @@ from simindex.cli.dedup import shared_ids
 from simindex.cli.dedup.marks import Loss
 from simindex.cli.dedup.shared_ids import SharedIds
 from simindex.inputs.document import Document
-from simindex.inputs.documents import Documents
+from simindex.inputs.document_columns import Documents
 from simindex.simhash.features import Column
 
 Run = Callable[..., Any]

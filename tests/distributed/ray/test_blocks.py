@@ -19,9 +19,9 @@ pa = pytest.importorskip("pyarrow")
 from ray import data  # noqa: E402
 
 from simindex.distributed import ray as on_ray  # noqa: E402
-from simindex.distributed.ray import building  # noqa: E402
+from simindex.distributed.ray import build_tasks  # noqa: E402
 from simindex.distributed.ray.blocks import batch_of  # noqa: E402
-from simindex.distributed.ray.building import build_made  # noqa: E402
+from simindex.distributed.ray.build_tasks import build_made  # noqa: E402
 
 
 def blocks_of(fingerprints: Any, sizes: list[int], **columns: Any) -> Any:
@@ -183,14 +183,14 @@ def test_blocks_take_the_weights_of_one_row_of_eight_along(by: Any) -> None:
     rng = np.random.default_rng(5)
     weights = rng.standard_normal((4096, 64), np.float32)
     rows = np.packbits(weights >= 0, axis=1).view(">u8").astype(np.uint64)
-    (known, told), made = building.made_block(
+    (known, told), made = build_tasks.made_block(
         lambda item: (simindex.Batch(rows, weights=weights), item), "told"
     )
     assert (known.rows, told) == (4096, "told")
     plan = plan_shards(5096, 3, by=by)
     seen = 0
     for number in range(3):
-        plain, weighted = building._Parts(plan, number, [])._weighted(made, 1000)
+        plain, weighted = build_tasks._Parts(plan, number, [])._weighted(made, 1000)
         assert plain.weights is None and weighted.weights is not None
         for part in (plain, weighted):
             places = part.ids.astype(np.int64) - 1000

@@ -39,7 +39,7 @@ from simindex.errors import (
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'simindex[ray]'")
 
 from simindex.distributed import ray as on_ray  # noqa: E402
-from simindex.distributed.ray.building import _Tasks  # noqa: E402
+from simindex.distributed.ray.build_tasks import _Tasks  # noqa: E402
 
 H = 3
 

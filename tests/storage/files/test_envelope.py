@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from simindex.storage.files.envelope import (
     Identity,
     open_envelope,
 )
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 
 IDENTITY = Identity(bytes(range(16)), 0x0123456789ABCDEF, 7, 6, 300, 64)
 SPECS = [
@@ -54,8 +55,8 @@ def write(
         writer = EnvelopeWriter(file, identity, specs or SPECS)
         for place, values in enumerate(contents or CONTENTS):
             writer.write(place, values)
-        path, _ = writer.finish(name)
-    return path
+        writer.finish()
+        return file.publish(name, partial(reads_back, name=name))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +147,8 @@ def test_odd_pieces_make_the_file_that_one_write_makes(
         for a, b in pairwise(edges):
             writer.write(0, first[a:b])
             writer.write(1, second[a:b])  # the other section in between
-        writer.finish("pieces")
+        writer.finish()
+        file.publish("pieces", partial(reads_back, name="pieces"))
     assert (directory / "pieces").read_bytes() == whole.read_bytes()
     assert open_envelope(whole).damaged_chunks() == []
     shutil.rmtree(directory)
@@ -154,7 +156,7 @@ def test_odd_pieces_make_the_file_that_one_write_makes(
 
 def test_incomplete_section_is_never_published(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="section 0"), NewFile(tmp_path) as file:
-        EnvelopeWriter(file, IDENTITY, SPECS).finish("a.rows")
+        EnvelopeWriter(file, IDENTITY, SPECS).finish()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import damaged
@@ -12,7 +13,7 @@ import pytest
 from simindex.errors import CorruptFile
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import CHUNK_BYTES, Envelope, Identity, open_envelope
-from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec
+from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 from simindex.storage.files.verification import Verify, map_of, section_of, verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
 
@@ -27,8 +28,8 @@ def write(directory: Path) -> Path:
         writer = EnvelopeWriter(file, identity, specs)
         writer.write(0, np.arange(2 * ROWS, dtype=np.uint64))
         writer.write(1, np.arange(ROWS, dtype=np.uint64))
-        path, _ = writer.finish("a.rows")
-    return path
+        writer.finish()
+        return file.publish("a.rows", partial(reads_back, name="a.rows"))
 
 
 def opened(path: Path, verify: Verify = "lazy") -> tuple[Envelope, list[np.ndarray]]:
@@ -89,7 +90,8 @@ def test_keys_are_verified_as_far_as_they_are_taken(tmp_path: Path) -> None:
         )
         writer.write(0, keys.offsets)
         writer.write(1, keys.data)
-        path, _ = writer.finish("a.rows")
+        writer.finish()
+        path = file.publish("a.rows", partial(reads_back, name="a.rows"))
     (_, offsets_at, _), (_, data_at, _) = damaged.sections(path)
 
     def heap() -> KeyHeap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simindex.cli.commands.ray import building, changing, looking_up, near_duplicates
+from simindex.cli.commands.ray import build, growth, near_duplicates, query
 from simindex.cli.commands.ray.group import ray
 
-__all__ = ["building", "changing", "looking_up", "near_duplicates", "ray"]
+__all__ = ["build", "growth", "near_duplicates", "query", "ray"]

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from simindex.cli.app import program
-from simindex.cli.choices import NamedPath, Option, collected, together
 from simindex.cli.numbers import Count, Size
+from simindex.cli.shared_options import NamedPath, Option, collected, together
 
 cpus_option: Option = click.option(
     "--cpus", type=click.FloatRange(0, 1), metavar="SHARE",

@@ -9,14 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from simindex.cli.choices import (
-    NamedPath,
-    Option,
-    collected,
-    distance_option,
-    output_options,
-    threads_option,
-)
 from simindex.cli.commands.clusters import (
     mode_options,
     print_clusters,
@@ -39,6 +31,14 @@ from simindex.cli.dedup.cluster_ranks import REPRESENTATIVE, representatives
 from simindex.cli.losers import keys_of, print_losers, schema_of_losers, schema_of_proof
 from simindex.cli.progress import Progress
 from simindex.cli.results import Results, result_options
+from simindex.cli.shared_options import (
+    NamedPath,
+    Option,
+    collected,
+    distance_option,
+    output_options,
+    threads_option,
+)
 from simindex.cli.similarity import (
     measure_option,
     require_one,

@@ -1,0 +1,160 @@
+"""Tables of text: a header row that names the columns, then one document a row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import BinaryIO
+
+from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
+from simindex.inputs.foreign_formats import HEAD_BYTES
+from simindex.inputs.streams import first_bytes, lines, unmarked
+
+SEPARATORS = (",", "\t", ";", "|")
+
+MAX_COLUMNS = 1 << 16
+
+MAX_SEPARATORS = 1 << 22
+"""Most separators of a row, those in quotes included: each may be a cell, of 8 bytes in memory."""
+
+
+class _Feed:
+    """Decoded lines for `csv.reader`, with the number of the last one, row by row bounded."""
+
+    def __init__(self, stream: BinaryIO, limit: int, delimiter: str) -> None:
+        self._lines = lines(stream, limit)
+        self._limit = limit
+        self._separator = delimiter.encode()
+        self._row_bytes = 0
+        self._separators = 0
+        self.number = 0
+
+    def start_row(self) -> None:
+        self._row_bytes = self._separators = 0
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> str:
+        self.number, line = next(self._lines)
+        self._row_bytes += self._limit + 1 if line is None else len(line)
+        if line is None or self._row_bytes > self._limit:
+            raise Unusable(f"row longer than {self._limit} bytes (an open quote?)")
+        self._separators += line.count(self._separator)
+        if self._separators > MAX_SEPARATORS:
+            raise Unusable(f"row of more than {MAX_SEPARATORS:,} separators")
+        if self.number == 1:
+            line = unmarked(line)
+        # Bytes that are not UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
+        # that holds them is refused and the rows after it are not lost.
+        return line.decode("utf-8", "surrogateescape")
+
+
+class TableRows:
+    """Rows of a table with a header row, each with the line it starts on, as cells by column.
+
+    Bad records: a row over the limit, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another
+    number of columns than the header, with broken quotes, or with bytes that are not UTF-8. A
+    header without the column `needed` makes the file one bad record. The header tells what stands
+    between cells, one of SEPARATORS.
+    """
+
+    def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:
+        delimiter = _separator(first_bytes(stream, HEAD_BYTES), source.path, needed)
+        if csv.field_size_limit() < source.limit:
+            csv.field_size_limit(source.limit)
+        self._source, self._needed = source, needed
+        self._feed = _Feed(stream, source.limit, delimiter)
+        self._rows = csv.reader(self._feed, delimiter=delimiter, strict=True)
+
+    def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
+        path, intake = self._source.path, self._source.intake
+        header: list[str] | None = None
+        named = (self._needed, self._source.id_field)
+        while True:
+            self._feed.start_row()
+            line = self._feed.number + 1
+            try:
+                row = next(self._rows)
+                if not row:
+                    continue
+                if len(row) > MAX_COLUMNS:
+                    raise Unusable(f"has {len(row):,} columns, more than {MAX_COLUMNS:,}")
+                _require_utf8(row)
+                if header is None:
+                    if self._needed not in row:
+                        found = ", ".join(repr(column[:40]) for column in row[:8])
+                        remedy = "name the column of the text with --text-field"
+                        intake.bad(
+                            path, line, f"has no column {self._needed!r} (it has {found})",
+                            remedy if self._needed == self._source.text_field else None,
+                        )
+                        return
+                    twice = next((one for one in row if one in named and row.count(one) > 1), None)
+                    if twice is not None:
+                        intake.bad(
+                            path, line, f"has {row.count(twice)} columns {twice!r}",
+                            "give them different names",
+                        )
+                        return
+                    header = row
+                    continue
+                if len(row) != len(header):
+                    raise Unusable(f"has {len(row)} columns, the header has {len(header)}")
+                cells = dict(zip(header, row, strict=True))
+            except StopIteration:
+                return
+            except csv.Error as error:
+                intake.bad(path, line, f"not CSV: {error}")
+                continue
+            except Unusable as reason:
+                intake.bad(path, line, str(reason), reason.remedy)
+                continue
+            yield line, cells
+
+
+def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
+    """Documents of a table, in its order; without an id column, rows are named ``name:line``.
+
+    Bad records: those of `TableRows`, and a row with an empty id.
+    """
+    ids, keeps = Ids(source, "column"), source.keeps_rows
+    for line, row in TableRows(stream, source, source.text_field):
+        try:
+            document = Document(
+                key=ids.key_of(row, line),
+                text=text_of(row[source.text_field], source.text_field),
+                path=source.path,
+                line=line,
+                numbered=ids.numbered,
+                row=row if keeps else None,
+            )
+        except Unusable as reason:
+            source.intake.bad(source.path, line, str(reason), reason.remedy)
+            continue
+        ids.count()
+        yield document
+
+
+def _separator(head: bytes, path: str, needed: str) -> str:
+    """What stands between the columns of a header: what finds the needed one, else most columns."""
+    usual = "\t" if ".tsv" in PurePath(path).suffixes else ","
+    line = unmarked(head).partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    found: dict[str, list[str]] = {}
+    for mark in (usual, *SEPARATORS):
+        try:
+            found[mark] = next(csv.reader([line], delimiter=mark, strict=True), [])
+        except csv.Error:
+            continue
+    return max(found, key=lambda mark: (needed in found[mark], len(found[mark])), default=usual)
+
+
+def _require_utf8(row: list[str]) -> None:
+    for column, cell in enumerate(row, 1):
+        if not cell.isascii():
+            try:
+                cell.encode()
+            except UnicodeEncodeError as error:
+                byte = ord(cell[error.start]) - 0xDC00
+                raise Unusable(f"not UTF-8: byte 0x{byte:02x} in column {column}") from None
