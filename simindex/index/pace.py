@@ -1,7 +1,7 @@
 """Whether two threads that call without a pause are faster beside each other or in turn.
 
     stretch    128 calls in one way; its time is what that way takes now
-    trial      the first stretches of both ways, and one of the other way after 64: the faster stays
+    trial      the first stretches of both ways, and some of the other way later: the faster stays
 
 Beside each other, every call moves what the interpreter works with to the other core. Where both
 cores share a cache, two threads make a fifth more calls than one; where they do not, half as many.
@@ -13,14 +13,16 @@ from __future__ import annotations
 CALLS = 128
 """Of a stretch."""
 
-STRETCHES = 64
-"""In one way until the other is tried again: half a second, of which a slow trial takes 4 ms."""
+FEWEST, MOST = 16, 256
+"""Stretches in one way until the other is tried again: twice as many each time that it is slower.
+The most take half a second, of which a slow trial takes 4 ms; the fewest mend a first trial that
+was disturbed."""
 
 
 class Pace:
     """Of calls of threads that have others waiting, or beside them."""
 
-    __slots__ = ("_began", "_left", "_seconds", "_trial", "calls", "paired")
+    __slots__ = ("_began", "_left", "_pause", "_seconds", "_trial", "calls", "paired")
 
     def __init__(self) -> None:
         self.paired: bool = True
@@ -32,6 +34,8 @@ class Pace:
         """Of the last stretch of both ways."""
         self._left, self._trial = 0, False
         """Stretches until the other way is tried; whether this one is a trial."""
+        self._pause = FEWEST // 2
+        """Stretches between the last two trials."""
 
     def pause(self) -> None:
         """Nobody else calls: the stretch does not count."""
@@ -51,8 +55,9 @@ class Pace:
 
     def _decide(self) -> None:
         if self._trial:
-            self.paired = self._seconds[True] < self._seconds[False]
-            self._left, self._trial = STRETCHES, False
+            faster = self._seconds[True] < self._seconds[False]
+            self._pause = FEWEST if faster is self.paired else min(2 * self._pause, MOST)
+            self.paired, self._left, self._trial = faster, self._pause, False
         elif self._left:
             self._left -= 1
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simindex.index.pace import CALLS, STRETCHES, Pace
+from simindex.index.pace import CALLS, FEWEST, MOST, Pace
 
 
 class Calls:
@@ -30,8 +30,20 @@ def test_the_faster_way_is_found_after_a_stretch_of_each() -> None:
 
 def test_the_slower_way_is_tried_for_few_calls() -> None:
     calls = Calls(3e-5, 1e-5)
-    calls.make(1000 * CALLS)
-    assert 5 <= calls.made[True] / CALLS < 1000 / STRETCHES + 3
+    calls.make(20 * MOST * CALLS)
+    assert 20 <= calls.made[True] / CALLS <= 28
+
+
+def test_a_first_trial_that_was_disturbed_is_soon_mended() -> None:
+    calls = Calls(1e-5, 2e-5)
+    calls.now += 1.0
+    calls.make(CALLS // 2)
+    calls.now += 1.0
+    calls.make(CALLS // 2 + 1)
+    calls.make(2 * CALLS)
+    assert not calls.pace.paired
+    calls.make((FEWEST + 2) * (CALLS + 1))
+    assert calls.pace.paired
 
 
 def test_the_way_that_becomes_faster_is_taken() -> None:
@@ -39,7 +51,7 @@ def test_the_way_that_becomes_faster_is_taken() -> None:
     calls.make(10 * CALLS)
     assert not calls.pace.paired
     calls.took[True] = 5e-6
-    calls.make((STRETCHES + 5) * (CALLS + 1))
+    calls.make((MOST + 5) * (CALLS + 1))
     assert calls.pace.paired
 
 
