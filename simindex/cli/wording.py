@@ -18,7 +18,7 @@ OPTIONS = {
 }
 """Of the arguments that commands have options for."""
 
-_VALUE = r"'[^']*'|\"[^\"]*\"|[(\[][^)\]]*[)\]]|[\w.]+"
+_VALUE = r"'[^']*'|\"[^\"]*\"|[(\[][^)\]]*[)\]]|-?[\w.]+"
 _ARGUMENT = rf"(?:option )?(?<![\w`.\-])({'|'.join(OPTIONS)})=({_VALUE})"
 
 _CALLS = (
@@ -35,6 +35,9 @@ _CALLS = (
     ("open the index with mode 'r', or ", ""),
     ('mode="components"', "--mode components"),
     ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
+    ("or a Batch that index.recipe made; or give h in place of similarity",
+     "or fingerprints with sketches, as `simindex export` prints them; or give --distance in place "
+     "of --similarity"),
 )
 
 _ENGINE = (

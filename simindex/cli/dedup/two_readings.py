@@ -156,7 +156,10 @@ class Ranking:
         rows = np.concatenate(parts)
         parts.clear()
         self._forget()
-        near = replace(near, recall=1.0)
+        if near.similar is None:
+            near = replace(near, recall=1.0)
+        # The radius of a similarity follows from the recall, and is searched exactly: rows have no
+        # weights here.
         sketches = self._read_sketches()
         for start in range(0, len(order), buffer):
             part = order[start : start + buffer]
