@@ -38,6 +38,7 @@ TESTED_BY = {
     "cli/targets.py": "cli/commands/test_dedup.py",
     "cli/build_run.py": "cli/commands/test_build_and_query.py",
     "cli/shared_options.py": "cli/commands/test_build_and_query.py",
+    "cli/query_options.py": "cli/commands/test_build_and_query.py",
     "cli/opening.py": "cli/commands/test_build_and_query.py",
     "cli/input_options.py": "cli/commands/test_build_and_query.py",
     "cli/commands/clusters.py": "cli/commands/test_pairs.py",

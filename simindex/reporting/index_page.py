@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from typing import TextIO
 
+from simindex.bits.digests import sha256
 from simindex.reporting.charts import bars, short
 from simindex.reporting.escaping import html_name, html_text
 from simindex.reporting.html_page import (

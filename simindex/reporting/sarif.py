@@ -15,7 +15,7 @@ import re
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.outputs.columns import as_json_line, key_text
 from simindex.reporting.escaping import NAME_CHARACTERS, plain_name
 from simindex.reporting.gate_findings import (

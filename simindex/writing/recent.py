@@ -212,6 +212,14 @@ class Recent:
             self._places = _native.Places(self._rows, self._sketches, weights)
         return self._places
 
+    def place_apart(self) -> _native.Places:
+        """A place of its own for one row, with the same columns."""
+        words = self._rows.shape[1]
+        return _native.Places(
+            np.empty((1, words), np.uint64), np.empty((1, self._sketches.shape[1]), np.uint8),
+            np.empty((1, 64 * words), np.float32) if self._keeps_weights else None,
+        )
+
     def rejected(self, recipe: Recipe, key: str | bytes | None) -> Batch:
         """What is in the next place as a batch of its own, with copies of its columns."""
         free = slice(self.count, self.count + 1)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 import simindex
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.cli.chunks import Buffer, Chunk, SkippedReport, places_of_rows, portions
 from simindex.cli.dedup.known_documents import named_apart
 from simindex.cli.dedup.marks import Loss

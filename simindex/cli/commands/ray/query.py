@@ -21,7 +21,12 @@ from simindex.cli.answers import (
     told_of,
     told_of_listing,
 )
-from simindex.cli.commands.query import (
+from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
+from simindex.cli.console import duration, say
+from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
+from simindex.cli.numbers import Count, Share
+from simindex.cli.progress import Progress
+from simindex.cli.query_options import (
     METHODS,
     USUAL_MAX_ERROR,
     fingerprint_option,
@@ -31,11 +36,6 @@ from simindex.cli.commands.query import (
     slice_options,
     text_option,
 )
-from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
-from simindex.cli.console import duration, say
-from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
-from simindex.cli.numbers import Count, Share
-from simindex.cli.progress import Progress
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
 from simindex.cli.shared_options import distance_option, output_options, threads_option

@@ -1,10 +1,10 @@
-"""BLAKE2b without `hashlib`."""
+"""BLAKE2b and SHA-256 without `hashlib`."""
 
 from __future__ import annotations
 
 import hashlib
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b, sha256
 
 
 def test_digests_are_those_of_hashlib() -> None:
@@ -13,3 +13,4 @@ def test_digests_are_those_of_hashlib() -> None:
         ours.update(b" two")
         theirs.update(b" two")
         assert ours.digest() == theirs.digest()
+    assert sha256(b"one").digest() == hashlib.sha256(b"one").digest()
