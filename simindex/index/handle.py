@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from simindex.query.answerer import Answerer
     from simindex.storage.catalog.environment import Environment
     from simindex.storage.catalog.leases import Lease
-    from simindex.storage.files.verification import Verify
+    from simindex.storage.files.checksums import Verify
     from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]

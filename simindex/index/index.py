@@ -36,7 +36,7 @@ from simindex.records.batch import Batch
 from simindex.records.gate import GateLimits, GateReport
 from simindex.records.matches import NO_NEIGHBOUR
 from simindex.records.sketches import record_bytes
-from simindex.storage.catalog.values import pack
+from simindex.storage.catalog.sealed_values import pack
 from simindex.storage.files.refusals import each, told, typed
 from simindex.storage.snapshot import live_rows
 from simindex.writing.admission import check_recipe
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from simindex.records.pairs import Pairs
     from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
     from simindex.simhash.recipe import Recipe
-    from simindex.storage.files.verification import Verify
+    from simindex.storage.files.checksums import Verify
 
 
 def _changes(handle: Handle) -> Changes:

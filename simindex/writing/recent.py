@@ -38,7 +38,7 @@ from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe import Recipe
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 
 if TYPE_CHECKING:
     from simindex.planning.question import Question
@@ -136,7 +136,7 @@ class Recent:
         )
         similar = near.similar
         if similar is not None and similar.sketch_bits and document.sketches is not None:
-            from simindex.query.sketches import distances
+            from simindex.query.sketch_filter import distances
 
             distance = distances(
                 self._sketches, place.astype(np.int64, copy=False), document.sketches,

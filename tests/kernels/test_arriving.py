@@ -17,7 +17,7 @@ from simindex.methods.psm import exhaustive_masks
 from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.storage.tables.permuted import permuted_rows
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table, sort_table
 
 H = 5

@@ -58,7 +58,7 @@ from reliability.stages import (
 from reliability.trials import Tally, parts_of, workplace
 from simindex import Batch, IndexOptions
 from simindex.query.arrangement import joined
-from simindex.storage.files.verification import VERIFY
+from simindex.storage.files.checksums import VERIFY
 
 
 def any_answer(found: Any, rows: Rows) -> str:

@@ -15,7 +15,7 @@ from simindex import Batch, IndexOptions
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import of_cosine
 from simindex.errors import CorruptFile
-from simindex.methods import psmtables
+from simindex.methods import psm_tables
 from simindex.methods.base import Asked, Found, TablePlan
 from simindex.planning.calibration import Calibration, by_cosine
 
@@ -68,13 +68,13 @@ def found(
     flips = calibration.flips_each(DESIGN, WIDTH, H, 0.95)
     assert flips is not None
     plan = TablePlan(
-        psmtables.method_of(DESIGN), 0, flips, False, 1.0, DESIGN, swept_from=0 if swept else None,
+        psm_tables.method_of(DESIGN), 0, flips, False, 1.0, DESIGN, swept_from=0 if swept else None,
         widths=(WIDTH,) * 4,
     )
     with simindex.open(path) as index:
         table = index._handle.view.current().tables[0]
         given = Asked(signs(queries)[:, None], H, first, queries, calibration.volatility)
-        return psmtables.search(table, plan, given), np.array(table.fingerprints[:, 0])
+        return psm_tables.search(table, plan, given), np.array(table.fingerprints[:, 0])
 
 
 def test_columns_are_in_the_order_of_the_table() -> None:
@@ -82,7 +82,7 @@ def test_columns_are_in_the_order_of_the_table() -> None:
         rng = np.random.default_rng(1)
         weights = oracle.normal_weights(rng, 20)
         for number in range(design.tables):
-            permuted = psmtables.permuted_weights(design, weights, number)
+            permuted = psm_tables.permuted_weights(design, weights, number)
             assert np.array_equal(
                 signs(permuted), design.permute(signs(weights), number)
             )
@@ -200,7 +200,7 @@ def test_the_recall_of_a_similarity_is_reached(tmp_path: Path) -> None:
                 Batch(signs(batch), weights=batch, sketch=empty[:queries]),
                 similarity=COSINE, recall=recall,
             )
-            assert got.stats.method == psmtables.method_of(DESIGN)
+            assert got.stats.method == psm_tables.method_of(DESIGN)
             assert f"drawn at cosine {COSINE}" in got.stats.guarantee
             share = np.unique(got.query[got.id == got.query]).size / queries
             assert share >= recall - 3 * sqrt(recall * (1 - recall) / queries)

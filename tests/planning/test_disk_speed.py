@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simindex.planning import diskspeed
-from simindex.planning.diskspeed import DiskSpeed, read_bytes_s
+from simindex.planning import disk_speed
+from simindex.planning.disk_speed import DiskSpeed, read_bytes_s
 
 
 class Disk:
@@ -19,11 +19,11 @@ class Disk:
         self._seconds: Iterator[float] = iter(seconds)
         self.pieces: list[tuple[int, int]] = []
         self.in_memory: set[int] = set()
-        monkeypatch.setattr(diskspeed, "PIECE_BYTES", 1 << 20)
-        monkeypatch.setattr(diskspeed, "PIECES", 8)
-        monkeypatch.setattr(diskspeed, "bring_file_in", self.bring_in)
+        monkeypatch.setattr(disk_speed, "PIECE_BYTES", 1 << 20)
+        monkeypatch.setattr(disk_speed, "PIECES", 8)
+        monkeypatch.setattr(disk_speed, "bring_file_in", self.bring_in)
         monkeypatch.setattr(
-            diskspeed, "in_memory", lambda number, start, length: start in self.in_memory
+            disk_speed, "in_memory", lambda number, start, length: start in self.in_memory
         )
 
     def clock(self) -> float:
@@ -80,8 +80,8 @@ def test_what_is_in_memory_is_left_out(
 
 def test_a_short_file_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    path.write_bytes(bytes(diskspeed.LEAST_BYTES - 1))
+    path.write_bytes(bytes(disk_speed.LEAST_BYTES - 1))
     assert read_bytes_s(path) is None
-    path.write_bytes(bytes(2 * diskspeed.LEAST_BYTES))
+    path.write_bytes(bytes(2 * disk_speed.LEAST_BYTES))
     speed = read_bytes_s(path)
     assert speed is None or speed > 1e5  # None on a file system in memory

@@ -11,7 +11,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64
 from simindex.errors import CorruptFile
-from simindex.storage.files.verification import map_of, verified
+from simindex.storage.files.checksums import map_of, verified
 
 _SLICE_ROWS = 1 << 20
 

@@ -28,9 +28,9 @@ from simindex._kernels import _native
 from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.options import is_slicing
+from simindex.storage.files.checksums import verified
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
-from simindex.storage.files.verification import verified
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import (
     REBUILD,

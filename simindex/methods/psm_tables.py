@@ -30,8 +30,8 @@ from simindex.bits.design import BlockDesign
 from simindex.methods.base import Asked, Found, TablePlan, joined, reaches
 from simindex.methods.bphs import refuse_missing
 from simindex.methods.psm import NAME, checked_order
-from simindex.storage.files.verification import section_of
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.files.checksums import section_of
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table
 
 Numbers = TypeVar("Numbers", bound=np.generic)

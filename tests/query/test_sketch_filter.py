@@ -7,8 +7,8 @@ import pytest
 
 from simindex.methods.base import Found
 from simindex.planning.similarity import Similar
-from simindex.query import sketches
-from simindex.query.sketches import Sketched, apart, kept_pairs
+from simindex.query import sketch_filter
+from simindex.query.sketch_filter import Sketched, apart, kept_pairs
 from simindex.records.sketches import packed, words_of
 from simindex.storage.tables.table import sort_table
 
@@ -23,7 +23,7 @@ def asked(most: int) -> Similar:
 def test_rows_are_kept_by_their_sketches(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, compared: int
 ) -> None:
-    monkeypatch.setattr(sketches, "COMPARED_BYTES", compared)
+    monkeypatch.setattr(sketch_filter, "COMPARED_BYTES", compared)
     rows = np.arange(ROWS, dtype=np.uint64)
     theirs = rng.integers(0, 1 << 64, (ROWS, WORDS), dtype=np.uint64)
     table = sort_table("t", rows[:, None], rows, None, horizon=0, sketches=packed(theirs, None))

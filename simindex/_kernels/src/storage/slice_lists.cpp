@@ -1,4 +1,4 @@
-#include "storage/slicelist.hpp"
+#include "storage/slice_lists.hpp"
 
 #include <algorithm>
 #include <array>

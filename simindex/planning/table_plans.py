@@ -1,7 +1,7 @@
 """The ways through a table that each method offers, what they are expected to take, and hold.
 
 Sizes, and what was surveyed, decide: nothing is read here. Those of permuted tables are in
-`permuted`.
+`permuted_plans`.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import Run, encode_pending
-from simindex.storage.catalog.values import pack
-from simindex.storage.segmentfiles import SegmentFiles, Written
+from simindex.storage.catalog.sealed_values import pack
+from simindex.storage.segment_files import SegmentFiles, Written
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.reservoir import Reservoir

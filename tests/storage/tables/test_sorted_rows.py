@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from simindex.storage.tables.sortedrows import header_bits, sorted_by_all_words
+from simindex.storage.tables.sorted_rows import header_bits, sorted_by_all_words
 from simindex.storage.tables.table import Table
 
 

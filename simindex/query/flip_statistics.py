@@ -12,9 +12,9 @@ from simindex.arrays import F32, I64, U64
 from simindex.bits.volatility import from_near_pairs, from_random_pairs, hedged
 from simindex.methods.base import Asked
 from simindex.planning.calibration import ENOUGH_TEXTS, MODEL_ROWS, Calibration, NearPairs
-from simindex.planning.candidates import exact_plan
 from simindex.planning.conditions import Conditions
 from simindex.planning.machine import USUAL, Machine
+from simindex.planning.table_plans import exact_plan
 from simindex.query.search import search_by
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.reservoir import in_root_mean_squares

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simindex.arrays import U64
 from simindex.storage.tables import names as names_module
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import IdSet, Names, RowsById, named
+from simindex.storage.tables.row_names import IdSet, Names, RowsById, named
 
 SECRET = bytes(range(16))
 ids = st.lists(

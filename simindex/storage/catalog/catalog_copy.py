@@ -16,7 +16,7 @@ from simindex.storage.catalog.catalog import page_bytes
 from simindex.storage.catalog.environment import Environment, Transaction
 from simindex.storage.catalog.lmdb_files import writing_error
 from simindex.storage.catalog.records import Head, Reading, page_count, page_key
-from simindex.storage.catalog.values import joined, parts, seal, unseal
+from simindex.storage.catalog.sealed_values import joined, parts, seal, unseal
 from simindex.storage.files.refusals import no_space_told
 
 Record = tuple[str, bytes, bytes]

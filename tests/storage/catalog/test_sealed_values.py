@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.errors import CorruptFile
-from simindex.storage.catalog.values import seal, unpack, unseal
+from simindex.storage.catalog.sealed_values import seal, unpack, unseal
 
 
 @given(payload=st.binary(max_size=40), bit=st.integers(0, 1000))

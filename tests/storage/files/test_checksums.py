@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from simindex.errors import CorruptFile
+from simindex.storage.files.checksums import Verify, map_of, section_of, verified, verified_at
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import CHUNK_BYTES, Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
-from simindex.storage.files.verification import Verify, map_of, section_of, verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
 
 ROWS = 20_000

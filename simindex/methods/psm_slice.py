@@ -16,7 +16,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import F32, I64, U8, U32, U64
 from simindex.methods.base import Found, firsts, joined, take
-from simindex.methods.nearestrows import NearestRows
+from simindex.methods.nearest_rows import NearestRows
 from simindex.storage.tables.table import Table
 
 LookUp = Callable[[I64], Found]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simindex.methods.base import Found, joined, take
-from simindex.methods.nearestrows import NearestRows
+from simindex.methods.nearest_rows import NearestRows
 
 
 def some_found(rng: np.random.Generator, rows: int, queries: int) -> Found:

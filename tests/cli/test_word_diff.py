@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.cli.worddiff import CONTEXT_WORDS, GAP, WordDiff
+from simindex.cli.word_diff import CONTEXT_WORDS, GAP, WordDiff
 
 WORDS = st.lists(st.sampled_from("abcdefgh"), max_size=40)
 

@@ -7,7 +7,7 @@
                7 commits       uint64 (n,)      the latest commit that deleted the id or key
 
 The header's horizon is the newest of these commits, and its generation that of the commit which
-made the file live. The file is mapped, and read as little as a look-up needs; see `verification`.
+made the file live. The file is mapped, and read as little as a look-up needs; see `checksums`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 
 from simindex.arrays import I64, U64
 from simindex.errors import CorruptFile
+from simindex.storage.files.checksums import verified
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
-from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS

@@ -18,12 +18,12 @@ from reliability.forgery import Forged, forge_head, forged
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
-from simindex.storage import segmentfiles
-from simindex.storage.tables import deletionfile
+from simindex.storage import segment_files
+from simindex.storage.tables import deletion_file
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import Names
 from simindex.storage.tables.record import SegmentFolder
+from simindex.storage.tables.row_names import Names
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
 from simindex.writing import policy
@@ -65,15 +65,15 @@ def test_a_run_in_a_file_does_what_it_does_in_memory(
 ) -> None:
     folder = SegmentFolder(place, bytes(16), 64, keyed, verify)
     run = run_of(numbers, keyed=keyed)
-    file = deletionfile.write(folder, run, 7)
-    assert deletionfile.NAME.fullmatch(file.name) and file.name.startswith(f"{7:016x}-")
+    file = deletion_file.write(folder, run, 7)
+    assert deletion_file.NAME.fullmatch(file.name) and file.name.startswith(f"{7:016x}-")
     assert (place / file.name).stat().st_size == file.file_bytes
-    found = deletionfile.open_run(
+    found = deletion_file.open_run(
         folder, file.name, rows=file.rows, newest=file.newest,
         footer_checksum=file.footer_checksum,
     )
     assert (len(found), found.newest, found.keyed) == (len(run), run.newest, keyed)
-    assert deletionfile.disorder(found) is None
+    assert deletion_file.disorder(found) is None
     assert found.encode() == run.encode()
     assert found.since(since).encode() == run.since(since).encode()
     other = run_of([1, 2], keyed=keyed, commit=9)
@@ -104,7 +104,7 @@ def filled(path: Path, *, keyed: bool, min_merge: int = 0) -> dict[str, Any]:
             index.delete(**named(some, keyed=keyed))
             index.commit()
         first, second = index._current().head.tombstones
-        assert deletionfile.NAME.fullmatch(first.file)
+        assert deletion_file.NAME.fullmatch(first.file)
         assert second.file == ""
     return {"file": first.file}
 
@@ -174,7 +174,7 @@ def test_many_files_are_merged(tmp_path: Path, keyed: bool, how: str) -> None:
 def test_long_keys_make_a_file_of_few_deletions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segmentfiles, "LONG_BYTES", 900)
+    monkeypatch.setattr(segment_files, "LONG_BYTES", 900)
     path = tmp_path / "index"
     with simindex.open(path, "c", options=IndexOptions(keys=True)) as index:
         index.append(Batch(np.arange(3, dtype=np.uint64), keys=["a", "b" * 900, "c"]))
@@ -292,8 +292,8 @@ def test_a_table_is_looked_up_in_the_file(tmp_path: Path) -> None:
     """No more of it than the rows that it deletes need, once its ids are verified."""
     folder = SegmentFolder(tmp_path, bytes(16), 64, keyed=False)
     run = run_of(list(range(100_000)), keyed=False)
-    file = deletionfile.write(folder, run, 7)
-    found = deletionfile.open_run(
+    file = deletion_file.write(folder, run, 7)
+    found = deletion_file.open_run(
         folder, file.name, rows=file.rows, newest=file.newest,
         footer_checksum=file.footer_checksum,
     )

@@ -9,9 +9,9 @@ from backups import filled
 
 import simindex
 from simindex.errors import CorruptFile
-from simindex.storage.catalog import copying
+from simindex.storage.catalog import catalog_copy
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.copying import copy_commit
+from simindex.storage.catalog.catalog_copy import copy_commit
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import Head, Reading
 
@@ -46,7 +46,7 @@ def test_what_the_head_names(
     most: int, index_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In however many transactions."""
-    monkeypatch.setattr(copying, "TRANSACTION_BYTES", most)
+    monkeypatch.setattr(catalog_copy, "TRANSACTION_BYTES", most)
     filled(index_path)
     with simindex.open(index_path) as index:
         head = index._current().head

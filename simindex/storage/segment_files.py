@@ -25,14 +25,14 @@ from simindex.bits.design import BlockDesign
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.options import SORTED_TABLE, IndexOptions, is_slicing
 from simindex.storage.catalog.records import Pages, sealed_pages
-from simindex.storage.catalog.values import pack
+from simindex.storage.catalog.sealed_values import pack
 from simindex.storage.files import removal
-from simindex.storage.files.verification import verified
-from simindex.storage.tables import compaction, deletionfile, permuted, slicelist
+from simindex.storage.files.checksums import verified
+from simindex.storage.tables import compaction, deletion_file, permuted, slice_lists
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import Segment, SegmentWriter, open_segment
-from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.tables.slice_lists import SliceDesign
 from simindex.storage.tables.tombstones import Tombstones
 from simindex.values import dataclass
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from simindex.arrays import U64
     from simindex.records.reports import Progress
     from simindex.storage.files.descriptor import Descriptor
-    from simindex.storage.tables.deletionfile import DeletionFile
+    from simindex.storage.tables.deletion_file import DeletionFile
     from simindex.storage.tables.deletions import Deletions
     from simindex.storage.tables.table import Table
 
@@ -289,7 +289,7 @@ class SegmentFiles:
                 directories += more
             if slices is not None:
                 written.append(
-                    slicelist.write(
+                    slice_lists.write(
                         self.folder, record, fingerprints, slices, generation=generation,
                         memory_bytes=self.options.slice_memory, step=step,
                     )
@@ -305,7 +305,7 @@ class SegmentFiles:
             payload = run.encode()
             if len(payload) < LONG_BYTES:
                 return payload
-        return deletionfile.write(self.folder, run, generation)
+        return deletion_file.write(self.folder, run, generation)
 
     def merge_deletions(
         self, runs: Sequence[Tombstones], *, oldest: int, generation: int
@@ -322,7 +322,7 @@ class SegmentFiles:
         together = Tombstones.merged(parts, keyed=self.options.keyed)
         if not len(together):
             return Merged(None, [], {})
-        return Merged(None, [], {}, deletionfile.write(self.folder, together, generation))
+        return Merged(None, [], {}, deletion_file.write(self.folder, together, generation))
 
     def require(self, files: Mapping[str, int]) -> None:
         """Raises unless the named file exists and has this many bytes.

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from simindex.bits.design import BlockDesign, designs_for
 from simindex.bits.vosh import set_count
 from simindex.errors import InvalidOption
-from simindex.methods import bphs, psm, psmtables, query_tables
+from simindex.methods import bphs, psm, psm_tables, query_tables
 from simindex.methods.base import TablePlan, reaches
 from simindex.methods.crowding import MOST_FLIPS, Crowding, RowsNear
 from simindex.methods.stream import Stream
-from simindex.planning.candidates import probed_bytes
 from simindex.planning.conditions import Carried, Conditions
 from simindex.planning.costs import (
     permuted_ns,
@@ -22,6 +21,7 @@ from simindex.planning.costs import (
     uniformly_compared,
     vosh_ns,
 )
+from simindex.planning.table_plans import probed_bytes
 from simindex.storage.tables.table import Table
 
 log: logging.Logger = logging.getLogger(__package__)
@@ -126,7 +126,7 @@ def _flipped_plan(
     )
     cost += tables * vosh_ns(asked.machine, flips, asked.h, asked.queries)
     return TablePlan(
-        psmtables.method_of(design), 0, flips, False, cost, design, swept_from=swept_from,
+        psm_tables.method_of(design), 0, flips, False, cost, design, swept_from=swept_from,
         widths=(header_bits,) * tables, probes=tables * (flips + 1), compared=sum(compared),
     )
 

@@ -27,9 +27,9 @@ from simindex.planning.machine import Machine
 from simindex.storage import snapshot
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.files.envelope import HEADER, open_envelope
-from simindex.storage.tables import slicelist
+from simindex.storage.tables import slice_lists
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
-from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.tables.slice_lists import SliceDesign
 from simindex.storage.tables.structure import DESCRIPTION, owner_of
 from simindex.writing.merges import Merge, State
 
@@ -180,7 +180,7 @@ def test_however_little_memory_there_is_lists_are_the_same(
 
 def collected(rows: oracle.U64, design: SliceDesign, memory: int) -> tuple[U32, U32]:
     starts, numbers = [], [np.empty(0, np.uint32)]
-    for first, some, parts in slicelist.lists(rows, design, memory):
+    for first, some, parts in slice_lists.lists(rows, design, memory):
         assert first == sum(map(len, starts))
         starts.append(some)
         numbers += [part.reshape(-1).copy() for part in parts]
@@ -192,7 +192,7 @@ def test_what_is_held_at_a_time_is_within_the_memory(memory: int) -> None:
     """Numbers, starts and blocks: also where they are those of a part of a slice."""
     rows = np.zeros((100_000, 4), np.uint64)  # a list of all rows is given in parts, too
     sizes = []
-    for _, starts, parts in slicelist.lists(rows, SliceDesign.parse("issl", 256), memory):
+    for _, starts, parts in slice_lists.lists(rows, SliceDesign.parse("issl", 256), memory):
         sizes += [part.nbytes + starts.nbytes for part in parts]
     assert max(sizes) <= memory
     assert sum(sizes) >= 16 * rows.shape[0] * 4
@@ -203,9 +203,9 @@ def test_segments_built_in_little_memory_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = fill(tmp_path / "a", ("issl",), 900)
-    usual = slicelist.lists
+    usual = slice_lists.lists
     monkeypatch.setattr(
-        slicelist, "lists", lambda rows, design, memory: usual(rows, design, 800_000)
+        slice_lists, "lists", lambda rows, design, memory: usual(rows, design, 800_000)
     )
     assert np.array_equal(made, fill(tmp_path / "b", ("issl",), 900))
     with simindex.open(tmp_path / "a") as a, simindex.open(tmp_path / "b") as b:
@@ -233,7 +233,7 @@ def test_steps_are_as_many_as_are_told(tmp_path: Path) -> None:
         for memory in (1, 3_000_000, 1 << 28):
             taken: list[int] = []
             design = SliceDesign.parse(structure, 1280)
-            slicelist.write(
+            slice_lists.write(
                 SegmentFolder(tmp_path, bytes(16), 1280, keyed=False), record, rows, design,
                 generation=1, memory_bytes=memory, step=lambda taken=taken: taken.append(1),  # type: ignore[misc]
             )
@@ -247,7 +247,7 @@ def test_a_step_that_raises_leaves_no_file(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        slicelist.write(
+        slice_lists.write(
             SegmentFolder(tmp_path, bytes(16), 128, keyed=False), record,
             np.zeros((5, 2), np.uint64), SliceDesign.parse(LISTS, 128),
             generation=1, memory_bytes=1 << 24, step=step,
@@ -452,7 +452,7 @@ BAD_NUMBERS: dict[str, tuple[Tamper, str]] = {
 
 def tampered(monkeypatch: pytest.MonkeyPatch, tamper: Tamper, once: list[int]) -> None:
     """Writers make files of consistent checksums and other lists, until `once` is used up."""
-    usual = slicelist.lists
+    usual = slice_lists.lists
 
     def lists(
         rows: oracle.U64, design: SliceDesign, memory: int
@@ -463,7 +463,7 @@ def tampered(monkeypatch: pytest.MonkeyPatch, tamper: Tamper, once: list[int]) -
             tamper(starts, numbers)
         yield 0, starts, iter((numbers,))
 
-    monkeypatch.setattr(slicelist, "lists", lists)
+    monkeypatch.setattr(slice_lists, "lists", lists)
 
 
 def collected_by(
@@ -562,7 +562,7 @@ def test_lists_with_header_directories_are_damaged(index_path: Path) -> None:
         uuid = segment.envelope.identity.index
         folder = SegmentFolder(index_path / "segments", uuid, 128, keyed=False)
         with pytest.raises(CorruptFile, match="not complete"):
-            slicelist.open_slices(folder, segment.record, replace(own, header_bits=(4,)))
+            slice_lists.open_slices(folder, segment.record, replace(own, header_bits=(4,)))
 
 
 # -- compaction ------------------------------------------------------------------------------------
@@ -672,7 +672,7 @@ def test_a_file_that_a_compaction_took_away_is_looked_for_anew(
 
     def open_slices(
         folder: SegmentFolder, segment: SegmentRecord, record: StructureRecord
-    ) -> slicelist.SliceLists:
+    ) -> slice_lists.SliceLists:
         if not asked:
             asked.append(record.name)
             with simindex.open(index_path, "w") as writer:

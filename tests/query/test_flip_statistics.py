@@ -10,7 +10,7 @@ import pytest
 
 import simindex
 from simindex import Batch, IndexOptions
-from simindex.query.learning import calibrate
+from simindex.query.flip_statistics import calibrate
 
 H, RECALL, ROWS, ASKED = 3, 0.95, 40_000, 3000
 

@@ -18,9 +18,9 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.planning.question import Question
-from simindex.query import spotchecks
+from simindex.query import spot_checks
 from simindex.query.audit import wilson
-from simindex.query.spotchecks import REPEATS_OF_A_CALL, SpotChecks
+from simindex.query.spot_checks import REPEATS_OF_A_CALL, SpotChecks
 
 STORED, ASKED = 3000, 1024
 
@@ -42,7 +42,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, oracle.U64, o
 @pytest.fixture
 def generous(monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats may take any time, so that all of a call's queries are repeated."""
-    monkeypatch.setattr(spotchecks, "SHARE", 1e9)
+    monkeypatch.setattr(spot_checks, "SHARE", 1e9)
 
 
 def asked(weights: oracle.F32) -> Iterator[Batch]:
@@ -105,7 +105,7 @@ def test_first_counts_queries_that_got_a_match(crawl: Any) -> None:
 
 @pytest.mark.usefixtures("generous")
 def test_each_promise_is_measured_by_itself(crawl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spotchecks, "MOST_KINDS", 3)
+    monkeypatch.setattr(spot_checks, "MOST_KINDS", 3)
     path, _, rewrites = crawl
     batch = next(asked(rewrites))
     with simindex.open(path) as index:
@@ -236,7 +236,7 @@ class Clocked:
         self.checks, self.now, self.spent = SpotChecks(), 0.0, 0.0
         self.repeat_s, self.sizes, self.planned = repeat_s, [], 0
         self.tables = (SimpleNamespace(nanoseconds=predicted_s * 1e9),)
-        monkeypatch.setattr(spotchecks, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(spot_checks, "time", SimpleNamespace(perf_counter=lambda: self.now))
 
     def call(self, queries: int, seconds: float, matches: int = 0) -> None:
         none = np.empty(0, np.uint16)
@@ -278,10 +278,10 @@ def test_repeats_take_a_bounded_share_of_the_time(
     calls = max(200, 100_000 // queries)
     for _ in range(calls):
         clocked.call(queries, call_s)
-    slack = 3 * max(spotchecks.LONGEST_S, spotchecks.SHARE * call_s)
-    assert 0 < clocked.spent <= spotchecks.SHARE * calls * call_s + slack
+    slack = 3 * max(spot_checks.LONGEST_S, spot_checks.SHARE * call_s)
+    assert 0 < clocked.spent <= spot_checks.SHARE * calls * call_s + slack
     assert clocked.spent >= 0.2 * min(
-        spotchecks.SHARE * calls * call_s, calls * min(queries, REPEATS_OF_A_CALL) * repeat_s
+        spot_checks.SHARE * calls * call_s, calls * min(queries, REPEATS_OF_A_CALL) * repeat_s
     )
     assert max(clocked.sizes) <= min(queries, REPEATS_OF_A_CALL)
 
@@ -310,4 +310,4 @@ def test_hot_texts_are_repeated_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch)
     clocked = Clocked(monkeypatch, repeat_s=1e-9, predicted_s=1e-9)
     clocked.call(5000, 1.0, matches=5000 * 10_000)
     clocked.call(5000, 1.0, matches=5000 * 10_000_000)
-    assert clocked.sizes == [spotchecks.MATCHES_OF_A_CALL // 10_001, 1]
+    assert clocked.sizes == [spot_checks.MATCHES_OF_A_CALL // 10_001, 1]

@@ -15,7 +15,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U32, U64, Bools
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.values import dataclass
 
