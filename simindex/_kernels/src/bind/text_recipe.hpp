@@ -249,28 +249,11 @@ class TextRecipe {
       characters.data()[i] = characters_of(bytes_of(texts[i]));
       ends_of.data()[i] = text_ends(bytes_of(texts[i]));
     });
-    bool whole = true;
-    for (const KeptHere& some : all) whole = whole && some.whole;
-    std::fill_n(ends.data(), n + 1, 0);
-    std::fill_n(tables_of.data(), n, 0);
-    for (const KeptHere& some : all) {
-      std::size_t before = 0;
-      for (const auto& [document, end] : some.documents) {
-        ends.data()[document + 1] = static_cast<std::int64_t>(end - before);
-        tables_of.data()[document] = some.table->number();
-        before = end;
-      }
-    }
-    for (std::size_t i = 0; i < n; ++i) ends.data()[i + 1] += ends.data()[i];
-    Fresh<std::uint32_t> entries(static_cast<std::size_t>(ends.data()[n]));
-    for (const KeptHere& some : all) {
-      std::size_t before = 0;
-      for (const auto& [document, end] : some.documents) {
-        std::copy_n(some.table->kept().data() + before, end - before,
-                    entries.data() + ends.data()[document]);
-        before = end;
-      }
-    }
+    Fresh<std::uint32_t> entries = [&] {
+      const ReleasedGil release;
+      return entries_of(all, ends.span(), tables_of.span());
+    }();
+    const bool whole = std::ranges::all_of(all, [](const KeptHere& some) { return some.whole; });
     return {entries.release(), ends.release(), tables_of.release(), characters.release(),
             ends_of.release(), whole, invalid};
   }
@@ -443,6 +426,31 @@ class TextRecipe {
     bool whole = true;
     std::vector<std::pair<std::size_t, std::size_t>> documents;
   };
+
+  // The entries of all documents, in their order, where those of each end, and in which table they are.
+  static Fresh<std::uint32_t> entries_of(const std::vector<KeptHere>& all, std::span<std::int64_t> ends,
+                                         std::span<std::uint32_t> tables) {
+    std::ranges::fill(ends, 0);
+    std::ranges::fill(tables, 0);
+    for (const KeptHere& some : all) {
+      std::size_t before = 0;
+      for (const auto& [document, end] : some.documents) {
+        ends[document + 1] = static_cast<std::int64_t>(end - before);
+        tables[document] = some.table->number();
+        before = end;
+      }
+    }
+    for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    Fresh<std::uint32_t> entries(static_cast<std::size_t>(ends.back()));
+    for (const KeptHere& some : all) {
+      std::size_t before = 0;
+      for (const auto& [document, end] : some.documents) {
+        std::copy_n(some.table->kept().data() + before, end - before, entries.data() + ends[document]);
+        before = end;
+      }
+    }
+    return entries;
+  }
 
   FirstBad count_texts(DocumentTables& tables, const std::vector<Text>& texts,
                        std::size_t threads) const {
