@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.arrays import U64
-from simindex.storage.tables import names as names_module
+from simindex.storage.tables import row_names
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.row_names import IdSet, Names, RowsById, named
 
@@ -31,9 +31,9 @@ def test_rows_are_found_by_looking_through_and_in_order(
     stored: U64, asked: list[U64], few: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(names_module, "FEW", few)
-        patch.setattr(names_module, "LOOKED_THROUGH", 8)
-        patch.setattr(names_module, "READ_ROWS", 7)
+        patch.setattr(row_names, "FEW", few)
+        patch.setattr(row_names, "LOOKED_THROUGH", 8)
+        patch.setattr(row_names, "READ_ROWS", 7)
         rows = RowsById(stored)
         for wanted in map(np.unique, asked):
             places, found = rows(wanted)
