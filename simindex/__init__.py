@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         SimilarityRates,
     )
     from simindex.records.batch import Batch, Skipped
-    from simindex.records.clusters import Cluster, Clusters
+    from simindex.records.clusters import Cluster, Clusters, SimilarCluster
     from simindex.records.gate import GateLimits, GateReport
     from simindex.records.matches import Match, Matches, QueryStats, TopMatches, TopStats
     from simindex.records.pair_explanation import (
@@ -155,6 +155,7 @@ __all__ = [
     "RepairReport",
     "RotationPairs",
     "RotationStats",
+    "SimilarCluster",
     "SimilarPair",
     "SimilarityRates",
     "SimindexError",
@@ -204,7 +205,7 @@ _HOMES = {
         "Advice", "CalibrationReport", "EditRates", "PairRates", "Rate", "SimilarityRates",
     ),
     "records.batch": ("Batch", "Skipped"),
-    "records.clusters": ("Cluster", "Clusters"),
+    "records.clusters": ("Cluster", "Clusters", "SimilarCluster"),
     "records.gate": ("GateLimits", "GateReport"),
     "records.matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
     "records.pair_explanation": (

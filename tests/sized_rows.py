@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from simindex.bits.design import BlockDesign
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 
 
 class Rows:

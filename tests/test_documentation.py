@@ -40,7 +40,7 @@ from simindex.errors import MissingExtra
 from simindex.inputs import formats as inputs
 from simindex.outputs import formats as outputs
 from simindex.planning.registry import Method
-from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.tables.slice_lists import SliceDesign
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

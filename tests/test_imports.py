@@ -163,7 +163,7 @@ def test_a_command_loads_what_it_asks_for(
 @pytest.mark.parametrize(
     ("arguments", "others", "most"),
     [
-        (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 180),
+        (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 183),
         (["dedup", "{}.jsonl"], FORMATS | PARTS, 255),
         (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.pair_search"}, 235),
         (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 200),
@@ -171,7 +171,7 @@ def test_a_command_loads_what_it_asks_for(
         (["plan", "--rows", "1M"], WRITER | READING | READERS | PARTS | {
             "simindex.storage.catalog", "simindex.planning.measurement", "statistics"}, 105),
         (["report", "{}", "-o", "{}.html"], WRITER | READERS | PARTS - {
-            "simindex.pairs.pair_search"}, 225),
+            "simindex.pairs.pair_search"}, 229),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
@@ -185,6 +185,28 @@ def test_a_command_of_documents_loads_what_it_works_with(
     assert not found & {
         "numpy.random", "numpy.ma", "importlib.metadata", "email", "multiprocessing", "asyncio",
     }
+    assert len([name for name in found if name.startswith("simindex")]) <= most
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "others", "most"),
+    [
+        (["dedup", "missing.jsonl"], 4, ENGINE | WRITER | {"simindex.storage.catalog"}, 100),
+        (["report", "missing.sim", "-o", "r.html"], 3, {
+            "hashlib", "html", "simindex.pairs.pair_search", "simindex.reporting.index_page"}, 148),
+        (["explain", "missing.sim", "--text", "a"], 3, READING | {"simindex.inputs.formats"}, 130),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_command_looks_early_at_what_it_is_given(
+    arguments: list[str], code: int, others: set[str], most: int, tmp_path: Path
+) -> None:
+    """What its work needs is loaded once that is there. `most` as above."""
+    told = "import atexit, sys\natexit.register(lambda: print(*sys.modules, sep='\\n'))\n"
+    given = [str(tmp_path / one) if "." in one else one for one in arguments]
+    found = set(printed(told + RUN.format(given), code_of_exit=code).split("\n"))
+    assert "click" in found
+    assert not found & others
     assert len([name for name in found if name.startswith("simindex")]) <= most
 
 

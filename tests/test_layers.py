@@ -124,8 +124,8 @@ LATE = {
 GIVEN = frozenset({
     ("storage/files/refusals", "typed.<locals>.checked"),
     ("storage/files/refusals", "each"),
-    ("storage/tables/sortedrows", "SortedRows.directory"),
-    ("storage/segmentfiles", "SegmentFiles.merge"),
+    ("storage/tables/sorted_rows", "SortedRows.directory"),
+    ("storage/segment_files", "SegmentFiles.merge"),
 })
 """Functions that call what they are given: two translate the errors of a public call, one loads a
 directory when it is first needed, and a merge tells how far it is. See decision 19."""

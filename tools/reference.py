@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Matches": ("Match", "Matches", "QueryStats", "TopMatches", "TopStats"),
     "All pairs and clusters": (
         "find_all", "find_clusters", "rotation_pairs", "Pair", "SimilarPair", "Pairs", "EqualRows",
-        "CollapsedPairs", "RotationPairs", "RotationStats", "Cluster", "Clusters",
+        "CollapsedPairs", "RotationPairs", "RotationStats", "Cluster", "SimilarCluster", "Clusters",
         "Verification",
     ),
     "Reports": (

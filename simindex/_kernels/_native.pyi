@@ -136,8 +136,11 @@ class TextRecipe:
     # those before or of the passages is within h; 1 if a search has to tell; 2 if it has too few
     # features; 3 if it is not UTF-8. Else the least distance, the first place that is so near, and
     # the number of a passage and its row that are so near; -1 where none is.
+    # With `apart`, the row goes into the first place there, and `places` stay as they are. With a
+    # baton, a thread that comes back waits awake for a moment until another has dropped it.
     def arrive(
-        self, text: str | bytes, places: Places, count: int, passages: Passages
+        self, text: str | bytes, places: Places, count: int, passages: Passages,
+        apart: Places | None = None, baton: Baton | None = None,
     ) -> int | tuple[int, int, int, int]: ...
 
 def idf_buckets(hashes: U64, steps: U32) -> U64: ...
@@ -171,6 +174,16 @@ class Passages:
 # (n, 8 S + 1) or (n, 0), weights (n, b) if they are kept.
 class Places:
     def __init__(self, rows: U64, sketches: U8, weights: F32 | None = None) -> None: ...
+    # Copies the first row of `apart` into place `count`. Returns the least distance of it to rows
+    # from `first` on, and the first place that is so near; None if none is within h. It keeps the
+    # interpreter's lock.
+    def take(
+        self, apart: Places, first: int, count: int, passages: Passages
+    ) -> tuple[int, int] | None: ...
+
+# Shared by threads that arrive beside each other: who of them runs Python.
+class Baton:
+    def __init__(self) -> None: ...
 
 def probe(
     rows: U64,

@@ -10,7 +10,7 @@ import msgpack
 
 from simindex.errors import CorruptFile
 from simindex.records.advice import Advice
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
 
 if TYPE_CHECKING:
     from simindex.storage.catalog.catalog import Catalog

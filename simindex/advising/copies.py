@@ -12,7 +12,7 @@ from simindex.advising.edits import EDITS, count_words
 from simindex.advising.intervals import wilson
 from simindex.advising.sample_pairs import between, columns
 from simindex.records.advice import EditRates
-from simindex.simhash.alignment import WORD
+from simindex.simhash.alignment import word_pattern
 from simindex.simhash.vectors import vectors_of
 from simindex.values import dataclass
 
@@ -44,7 +44,10 @@ def copies_of(texts: list[str], seed: int) -> Iterator[Copy]:
     chosen = random.sample(range(len(texts)), min(EDITED, len(texts)))
     lengths = {place: count_words(texts[place]) for place in chosen}
     lenders = random.sample(range(len(texts)), min(200, len(texts)))
-    words = [found.group() for place in lenders for found in WORD.finditer(texts[place][:20_000])]
+    words = [
+        found.group() for place in lenders
+        for found in word_pattern().finditer(texts[place][:20_000])
+    ]
     for name, (edit, strengths) in EDITS.items():
         for strength in strengths:
             for place, length in lengths.items():

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from simindex.simhash.alignment import WORD
+from simindex.simhash.alignment import word_pattern
 
 if TYPE_CHECKING:
     from random import Random
@@ -26,12 +26,12 @@ Edit = Callable[[str, float, Sequence[str], "Random"], str]
 
 def count_words(text: str) -> int:
     """How many words a text has."""
-    return sum(1 for _ in WORD.finditer(text))
+    return sum(1 for _ in word_pattern().finditer(text))
 
 
 def replaced(text: str, share: float, others: Sequence[str], random: Random) -> str:
     """Some words become others; at least one, if there is any."""
-    spans = [found.span() for found in WORD.finditer(text)]
+    spans = [found.span() for found in word_pattern().finditer(text)]
     if not spans or not others:
         return text
     chosen = sorted(random.sample(range(len(spans)), _number(share, len(spans))))

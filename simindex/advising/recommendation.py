@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import floor
+from math import floor, nextafter
 from random import Random
 from typing import Any
 
@@ -282,15 +282,25 @@ def _advice(
     for one in {width, recipe.sketch_bits}:
         reached, _, choice = best[one]
         misses, strangers = of.rates(of.shares(choice))
-        share = share_within(choice.h, choice.asked, recipe.bits)
+        share = share_for(choice.asked, choice.h, recipe.bits) if one else None
         made[one] = Advice(
             asked.similarity, asked.recall, asked.precision, features_of(recipe), one, choice.h,
-            choice.asked if one else None, floor(1000 * share) / 1000 if one else None,
+            choice.asked if one else None, share,
             misses.value or 0.0, misses.low, misses.high, strangers.value or 0.0, strangers.low,
             strangers.high, reached, documents, int(of.judged.sum()),
             replace(recipe, sketch_bits=one).identity,
         )
     return made[width], made[recipe.sketch_bits]
+
+
+def share_for(similarity: float, h: int, bits: int) -> float:
+    """A recall below 1 that makes h the radius of candidates, in as few decimals as do."""
+    within = share_within(h, similarity, bits)
+    for decimals in range(3, 17):
+        share = floor(within * 10.0**decimals) / 10.0**decimals
+        if 0 < share < 1 and candidate_radius(similarity, share, bits) == h:
+            return share
+    return min(max(within, nextafter(0.0, 1.0)), nextafter(1.0, 0.0))
 
 
 def _best(

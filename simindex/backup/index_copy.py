@@ -33,7 +33,7 @@ from simindex.records.reports import BackupReport, Progress
 from simindex.repair.check import faults
 from simindex.storage.ancestry import VALUE, State, branched, encode, why_not_older
 from simindex.storage.catalog.catalog import Catalog
-from simindex.storage.catalog.copying import copy_commit
+from simindex.storage.catalog.catalog_copy import copy_commit
 from simindex.storage.catalog.leases import acquire, check_place
 from simindex.storage.catalog.records import Head, Reading
 from simindex.storage.files import durable, locks, removal

@@ -19,8 +19,8 @@ LINES_AT_ONCE = 1 << 10
 _BREAKS_OR_TURNS = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 """Characters that end a line, or turn the direction of what follows, so that it hides text."""
 
-_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BREAKS_OR_TURNS}]")
-_OF_CELLS = re.compile(f"[\x00-\x1f\x7f-\x9f{_BREAKS_OR_TURNS}\\\\]")
+_CONTROL = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BREAKS_OR_TURNS}]"
+_OF_CELLS = f"[\x00-\x1f\x7f-\x9f{_BREAKS_OR_TURNS}\\\\]"
 _SHORT = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 MEASURING = "measuring this machine, which takes about ten seconds, or twice that if it is busy"
@@ -39,7 +39,7 @@ def say(sentence: object) -> None:
 
 def shown(sentence: object) -> str:
     """A sentence without characters that a terminal would obey: names of files may hold any."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(sentence))
+    return re.sub(_CONTROL, lambda found: ascii(found[0])[1:-1], str(sentence))
 
 
 def cell(value: object) -> str:
@@ -48,7 +48,7 @@ def cell(value: object) -> str:
     text = str(value)
     if text.isprintable() and "\\" not in text:
         return text
-    return encodable(_OF_CELLS.sub(_escaped, text))
+    return encodable(re.sub(_OF_CELLS, _escaped, text))
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -15,10 +15,11 @@ from contextlib import closing
 from typing import Any
 
 from simindex.cli import learned_idf
-from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_of
+from simindex.cli.chunks import Chunk, chunk_bytes, chunks, texts_of
 from simindex.cli.learned_idf import Lesson
 from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
+from simindex.cli.workers import AT_ONCE, at_once
 from simindex.inputs.document import Document
 from simindex.inputs.document_columns import Documents
 
@@ -37,27 +38,28 @@ def learned_and_kept(
     # The first ones as they are: where all are too few, another recipe makes other features.
     first: deque[Chunk] = deque()
     held: deque[Chunk] | None = deque()
-    keeper, held_bytes = FeatureKeeper(recipe), 0
+    keeper, held_bytes = FeatureKeeper(recipe, calls=AT_ONCE), 0
     slot: Slot[Chunk] = Slot(chunk_bytes)
-    fewer = all_but_one()
+
+    def slim_of(chunk: Chunk, threads: int) -> tuple[Chunk | None, int]:
+        if held is not None:
+            return _slim(chunk, keeper, threads)
+        keeper.count(texts_of(chunk), threads)
+        return None, 0
+
     with (
         Progress("learning word weights", quiet=quiet, extent=extent) as progress,
         closing(read_ahead(chunks(documents), slot)) as read,
+        closing(at_once(read, slim_of, lambda: slot.waits)) as counted_chunks,
     ):
-        for chunk in read:
-            # Unless the reader is ahead and waits, a processor is left to it.
-            threads = None if slot.was_full() else fewer
+        for chunk, (slim, taken) in counted_chunks:
             progress.advance(len(chunk))
             if progress.documents < least:
                 first.append(chunk)
-            if held is None:
-                keeper.count(texts_of(chunk), threads)
-                continue
-            slim, taken = _slim(chunk, keeper, threads)
             held_bytes += taken
             if slim is None or held_bytes + keeper.vocabulary_bytes > learned_idf.MOST_HELD_BYTES:
                 held = None
-            else:
+            elif held is not None:
                 held.append(slim)
     counted = keeper.counted()
     lesson = Lesson(counted.documents, "the inputs", sample=1, least=least)
@@ -68,7 +70,7 @@ def learned_and_kept(
     return recipe.fit(counted), lesson, None if held is None else learned_idf.all_of(held)
 
 
-def _slim(chunk: Chunk, keeper: Any, threads: int | None) -> tuple[Chunk | None, int]:
+def _slim(chunk: Chunk, keeper: Any, threads: int) -> tuple[Chunk | None, int]:
     """A chunk to be held, once it is counted, and its bytes; None where features cannot be kept."""
     if not isinstance(chunk, Documents):
         keeper.count(texts_of(chunk), threads)

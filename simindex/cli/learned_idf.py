@@ -18,10 +18,11 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from simindex.cli.chunks import Chunk, all_but_one, chunk_bytes, chunks, texts_of
+from simindex.cli.chunks import Chunk, chunk_bytes, chunks, texts_of
 from simindex.cli.console import count, megabytes, say
 from simindex.cli.progress import Extent, Progress
 from simindex.cli.slots import Slot, read_ahead
+from simindex.cli.workers import AT_ONCE, at_once
 from simindex.errors import InvalidOption
 from simindex.inputs.document import Document
 from simindex.inputs.document_columns import Documents, one_by_one
@@ -33,6 +34,10 @@ FIRST_DOCUMENTS = 10_000
 MOST_HELD_BYTES = 256_000_000
 """Text held in memory at most to learn from a stream, except for the last document; and to read
 inputs once that can be read twice."""
+
+FORETOLD_SHARE, FORETOLD_TIMES = 8, 2
+"""Once an eighth of that is held, and the size of the files says that it would become twice as much
+as may be held, it is given up."""
 
 HOLDING_S = 5.0
 """After so long a stream that is held is told of: whoever waits for output learns why."""
@@ -91,6 +96,27 @@ class Lesson:
         return {"documents": self.documents, **how}
 
 
+class Limit:
+    """How much of the documents of some inputs is held."""
+
+    def __init__(self, extent: Extent | None) -> None:
+        self._intake = None if extent is None else extent.intake
+        self._total_bytes = None if extent is None else extent.file_bytes()
+
+    def is_beyond(self, held_bytes: int) -> bool:
+        """Whether documents that take so much now take too much, or will once all are read."""
+        if held_bytes > MOST_HELD_BYTES:
+            return True
+        if self._intake is None or self._total_bytes is None:
+            return False
+        # What is read is ahead of what is held, so less is foretold than there will be.
+        return (
+            held_bytes * FORETOLD_SHARE > MOST_HELD_BYTES
+            and held_bytes * self._total_bytes
+            > FORETOLD_TIMES * MOST_HELD_BYTES * self._intake.read_bytes
+        )
+
+
 def in_sample(name: str, fraction: float) -> bool:
     """Whether the document of this name is in a sample of such a share."""
     import mmh3
@@ -106,32 +132,36 @@ def learned_from_sample(
     """The recipe fitted on a share of the documents, all of which are read, and they again.
 
     No recipe if the share holds fewer documents than `least`; InvalidOption if it holds none and
-    one is enough. Documents whose texts take more than MOST_HELD_BYTES are not held: None in their
-    place says that they are to be read once more. Otherwise as of `learned_from_first`.
+    one is enough. Documents whose texts take more than MOST_HELD_BYTES, or will, are not held: None
+    in their place says that they are to be read once more. Otherwise as of `learned_from_first`.
     """
     from simindex.simhash.feature_columns import FeatureKeeper
 
     held_bytes = 0
     held: deque[Chunk] | None = deque()
-    keeper, slot, fewer = FeatureKeeper(recipe), Slot[Chunk](chunk_bytes), all_but_one()
+    keeper, slot = FeatureKeeper(recipe, calls=AT_ONCE), Slot[Chunk](chunk_bytes)
+    # Who prints documents reads all of their files. Of columns a part may be read.
+    limit = Limit(extent if printed else None)
+
+    def count_chunk(chunk: Chunk, threads: int) -> None:
+        keeper.count(texts_of(chunk) if fraction == 1 else [
+            document.text for document in chunk if in_sample(
+                document.place if document.numbered else document.key, fraction
+            )
+        ], threads)
+
     with (
         Progress("learning word weights", quiet=quiet, extent=extent) as progress,
         closing(read_ahead(chunks(documents), slot)) as read,
+        closing(at_once(read, count_chunk, lambda: slot.waits)) as counted_chunks,
     ):
-        for chunk in read:
-            # Unless the reader is ahead and waits, a processor is left to it.
-            threads = None if slot.was_full() else fewer
+        for chunk, _ in counted_chunks:
             if held is not None:
                 slim, taken = slimmed(chunk, printed)
                 held.append(slim)
                 held_bytes += taken
-                if held_bytes > MOST_HELD_BYTES:
+                if limit.is_beyond(held_bytes):
                     held = None
-            keeper.count(texts_of(chunk) if fraction == 1 else [
-                document.text for document in chunk if in_sample(
-                    document.place if document.numbered else document.key, fraction
-                )
-            ], threads)
             progress.advance(len(chunk))
     counted = keeper.counted()
     chosen = counted.documents

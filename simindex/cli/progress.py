@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self
 
@@ -51,6 +52,14 @@ class Extent:
             self.total_bytes = size_bytes(self.inputs, self.options)
 
         Thread(target=work, name="simindex-sizes", daemon=True).start()
+
+    def file_bytes(self) -> int | None:
+        """The size, where all inputs are files, so that it is known at once."""
+        from simindex.inputs.reading import size_bytes
+
+        if not all(Path(name).is_file() for name in self.inputs):
+            return None
+        return size_bytes(self.inputs, self.options)
 
     def share(self, documents: int) -> float | None:
         """The share of the inputs that is done with so many documents, where it is known."""

@@ -3,7 +3,8 @@
     lines      a.txt    b.txt    61    0.9306
     columns    "distance": 61, "similarity": 0.9306, "similarity_error": 0.0143
 
-Four decimals are well within the standard error of a sketch.
+Four decimals are well within the standard error of a sketch. That of an estimate is at least one of
+the last decimal: only an exact similarity has none.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from simindex.cli.shared_options import Option
 from simindex.outputs.columns import Schema
 
 DECIMALS = 4
+
+LEAST_ERROR = 1e-4
+"""The least that these decimals tell."""
 
 similarity_option: Option = click.option(
     "--similarity", type=Share(), metavar="COSINE",
@@ -71,7 +75,7 @@ def columns_of_similarity(
     from simindex.records.estimate import estimated, standard_error
 
     similarity = estimated(distance, bits, measure).astype(np.float64)
-    error = standard_error(distance, bits, measure).astype(np.float64)
+    error = np.maximum(standard_error(distance, bits, measure), LEAST_ERROR).astype(np.float64)
     columns: dict[str, Any] = {}
     if exact is not None:
         columns["exact"] = known = ~np.isnan(exact)

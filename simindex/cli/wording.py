@@ -18,7 +18,7 @@ OPTIONS = {
 }
 """Of the arguments that commands have options for."""
 
-_VALUE = r"'[^']*'|\"[^\"]*\"|[(\[][^)\]]*[)\]]|[\w.]+"
+_VALUE = r"'[^']*'|\"[^\"]*\"|[(\[][^)\]]*[)\]]|-?[\w.]+"
 _ARGUMENT = rf"(?:option )?(?<![\w`.\-])({'|'.join(OPTIONS)})=({_VALUE})"
 
 _CALLS = (
@@ -37,6 +37,9 @@ _CALLS = (
     ("a smaller cpus=", "a smaller --cpus"),
     ("close other connections", "end other commands on the cluster"),
     ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
+    ("or a Batch that index.recipe made; or give h in place of similarity",
+     "or fingerprints with sketches, as `simindex export` prints them; or give --distance in place "
+     "of --similarity"),
 )
 
 _ENGINE = (

@@ -27,7 +27,7 @@ from simindex.arrays import U8, U16, U32, U64
 from simindex.distributed.nearness import Near
 from simindex.distributed.shard import Held, named_rows, opened
 from simindex.distributed.shard_pairs import among, pair_parts
-from simindex.query.sketches import distances
+from simindex.query.sketch_filter import distances
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, Pairs
 from simindex.records.sketches import record_bytes

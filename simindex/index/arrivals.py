@@ -42,6 +42,9 @@ SLOW_CALLS, APART_CALLS = 4, 1000
 """After so many slow calls in a row, so many fingerprint and ask their documents before their turn.
 """
 
+ALONE_CALLS = 16
+"""So many calls run beside no other once one has taken the usual way, which holds the lock."""
+
 log: logging.Logger = logging.getLogger(__package__)
 
 
@@ -76,6 +79,8 @@ class Arrivals:
         self._texts = KernelArrivals(handle, self._deadline, self._seen)
         self._slow = self._apart = 0
         """Slow calls of `seen_or_add` in a row; calls to come that ask before their turn."""
+        self._alone = 0
+        """Calls to come that run beside no other."""
 
     @property
     def _options(self) -> IndexOptions:
@@ -89,12 +94,18 @@ class Arrivals:
         if self._apart:  # what takes long runs side by side
             self._apart -= 1
             return self._added(self._asked(given, key, near, measure, commit_s))
-        with self.handle.turns:
+        turns = self.handle.turns
+        with turns if self._alone else turns.beside as accompanied:
             began = time.monotonic()
             asked: _Asked | None = None
-            found = self._texts.found(given, key, near, measure, commit_s)
+            found = self._texts.found(
+                given, key, near, measure, commit_s, accompanied=bool(accompanied)
+            )
             if isinstance(found, Left):
+                self._alone = ALONE_CALLS
                 asked, found = self._asked(*found, near, measure, commit_s), None
+            elif self._alone:
+                self._alone -= 1
             self._slow = self._slow + 1 if time.monotonic() - began > BRIEF_S else 0
             if self._slow >= SLOW_CALLS:
                 self._apart = APART_CALLS

@@ -19,7 +19,7 @@ from simindex.options import IndexOptions, as_flag, checked_structures
 from simindex.records.batch import Batch
 from simindex.resources.memory import answer_bytes
 from simindex.resources.threads import thread_count
-from simindex.storage.segmentfiles import checked_designs
+from simindex.storage.segment_files import checked_designs
 from simindex.writing import policy, tombstone_runs
 from simindex.writing.admission import (
     checked_batch,

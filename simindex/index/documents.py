@@ -13,9 +13,9 @@ import numpy as np
 from simindex.checks import whole
 from simindex.errors import InvalidBatch
 from simindex.records.batch import Batch
-from simindex.storage.files.verification import verified_at
+from simindex.storage.files.checksums import verified_at
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 from simindex.writing.admission import checked_names, names_of_any_kind
 
 if TYPE_CHECKING:

@@ -21,14 +21,16 @@ USUAL_LIMIT = 10
 
 
 def gate_nearness(
-    h: int | None, similarity: float | None, recall: float | None, *, sketched: bool
+    h: int | None, similarity: float | None, recall: float | None, measure: str = "cosine", *,
+    sketched: bool,
 ) -> dict[str, Any]:
     """The arguments of `Index.query` that say what a match is.
 
-    `sketched` says whether both the rows and what is asked have sketches.
+    `sketched` says whether both the rows and what is asked have sketches. A resemblance has to be
+    given: which one a copy has depends on how many words a feature has.
     """
-    if h is None and similarity is None and sketched:
+    if h is None and similarity is None and sketched and measure == "cosine":
         similarity = USUAL_SIMILARITY
     if recall is None:
         recall = 1.0 if similarity is None else USUAL_SHARE
-    return {"h": h, "similarity": similarity, "recall": recall}
+    return {"h": h, "similarity": similarity, "measure": measure, "recall": recall}

@@ -27,6 +27,7 @@ from simindex.index.deferred_half import DeferredHalf
 from simindex.index.turns import Turns
 from simindex.index.writing_call import CallNote, WritingCall, foreseen
 from simindex.planning.similarity import require_measure, similar
+from simindex.resources.threads import processors
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from simindex.query.answerer import Answerer
     from simindex.storage.catalog.environment import Environment
     from simindex.storage.catalog.leases import Lease
-    from simindex.storage.files.verification import Verify
+    from simindex.storage.files.checksums import Verify
     from simindex.writing.writer import Writer
 
 Mode = Literal["r", "w", "c", "n"]
@@ -73,7 +74,7 @@ class Handle:
         self.path = path
         self.closed = self._ended = True
         self._pid = os.getpid()
-        self.lock, self.turns = RLock(), Turns()
+        self.lock, self.turns = RLock(), _turns()
         self.counts = Counts()
         self.writer: Writer | None = None
         self.last_change = 0.0
@@ -349,6 +350,10 @@ class Handle:
         return {"h": found.h, "recall": found.recall, "similar": found}
 
 
+def _turns() -> Turns:
+    return Turns(most=min(2, processors()))
+
+
 def _answerer(view: View) -> Answerer:
     from simindex.query.answerer import Answerer
 
@@ -360,7 +365,7 @@ def _after_fork() -> None:
     _process = os.getpid()
     # The child must not keep the parent's writer lock alive, nor wait for threads it does not have.
     for handle in list(_handles):
-        handle.lock, handle.turns = RLock(), Turns()
+        handle.lock, handle.turns = RLock(), _turns()
         handle.view.forget_lock()
         handle.note = None
         if handle.writer is not None and handle.writer.committer.lock is not None:

@@ -35,7 +35,8 @@ from simindex.query.queries import Asked, asked
 from simindex.records.batch import Batch
 from simindex.records.gate import GateLimits, GateReport
 from simindex.records.matches import NO_NEIGHBOUR
-from simindex.storage.catalog.values import pack
+from simindex.records.sketches import record_bytes
+from simindex.storage.catalog.sealed_values import pack
 from simindex.storage.files.refusals import each, told, typed
 from simindex.storage.snapshot import live_rows
 from simindex.writing.admission import check_recipe
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from simindex.records.pairs import Pairs
     from simindex.records.reports import Audit, BackupReport, Finding, IndexStats, Progress
     from simindex.simhash.recipe import Recipe
-    from simindex.storage.files.verification import Verify
+    from simindex.storage.files.checksums import Verify
 
 
 def _changes(handle: Handle) -> Changes:
@@ -568,6 +569,7 @@ class Index:
         *,
         h: int | None = None,
         similarity: float | None = None,
+        measure: str = "cosine",
         recall: float | None = None,
         limit: int | None = USUAL_LIMIT,
         max_matches: int | None = None,
@@ -589,6 +591,8 @@ class Index:
         similarity : float, optional
             The least cosine of a match in place of h, as in `query`. Default: 0.85 if there are
             sketches, and h is not given.
+        measure : str
+            What `similarity` is, as in `query`.
         recall : float, optional
             As in `query`. Default: 1.0, and 0.95 of the pairs at a similarity.
         limit : int, optional
@@ -618,7 +622,9 @@ class Index:
         self._check_open()
         self._current()  # first: it knows the recipe of the last commit
         asking = self._asked(documents)
-        near = gate_nearness(h, similarity, recall, sketched=asking.sketches is not None)
+        near = gate_nearness(
+            h, similarity, recall, measure, sketched=asking.sketches is not None
+        )
         found = self.query(
             asking, **near, limit=limit, memory_limit=memory_limit, threads=threads
         )
@@ -901,6 +907,10 @@ class Index:
         question = asked(given, recipe=handle.recipe_of_texts, bits=handle.options.bits)
         if isinstance(given, Batch):
             check_recipe(given.recipe, handle.recipe)
+        words = handle.options.sketch_words
+        if words and question.sketches is None and not len(question.rows):
+            # An empty list may be one of texts, which a similarity compares by their sketches.
+            question = question._replace(sketches=np.empty((0, record_bytes(words)), np.uint8))
         return question
 
     @typed
@@ -1271,6 +1281,8 @@ class Index:
         ----------
         batch : Batch, or uint64 (m,) or (m, W)
             As for `append`. `ids`, `keys` and `weights` may accompany plain fingerprints.
+        similarity, measure : float and str, optional
+            In place of h, as in `pairs`, also for a batch with weights.
         recall : float
             Share of the matches in the index, as in `query`. Within the batch all are found.
         first : bool
@@ -1331,6 +1343,8 @@ class Index:
             A text, which the index's recipe turns into a fingerprint, or a batch of one.
         key : str, bytes or int, optional
             Its key, or its id in an index without keys, unless the batch has it.
+        h, similarity, measure, recall
+            How near a row must be, as in `ingest`.
         commit_s : float, optional
             The row is committed after this many seconds at the latest, without another call. With
             None, time causes no commit, see below.

@@ -10,8 +10,14 @@ Whatever may raise an error, or is rare, is left to the usual way (arrivals.py):
 similarities, a recall below 1, rows that other calls have left for a commit, a nearest row that is
 deleted or damaged.
 
-1. The lock is held throughout, so no other thread adds a row between what is asked and what is
-   added.
+If another thread makes such calls, too, the kernel runs without the lock, beside that thread:
+
+    asked     the kernel puts the row into a place apart, and tells what is nearest to it
+    taken     under the lock, if all is as it was but for rows that came since: the row goes into
+              the first free place, and is compared with those rows
+
+1. The lock is held from what is asked to what is added, or else rows that came between both are
+   compared. So of equal texts one is added.
 2. A signal handler may call the handle between any two steps. What is in the free place counts
    only if nothing was added or committed meanwhile. Rows that waited when the kernel was called,
    and those of the commit, stay as they were in what the call holds.
@@ -75,6 +81,10 @@ class _Ready(NamedTuple):
     recipe: Recipe
     kernel: _native.TextRecipe
     ways: Ways
+    snapshot: Snapshot
+    recent: Recent
+    apart: list[_native.Places]
+    """Places of one row, for texts that arrive beside others."""
 
     def names_by(self, key: Any) -> bool:
         """Whether it is certain that a row can have this key, without encoding it."""
@@ -91,11 +101,16 @@ class KernelArrivals:
         self.handle = handle
         self._deadline, self._seen = deadline, seen
         self._call = WritingCall(handle, "seen_or_add")
+        self._baton = _native.Baton()
 
     def found(
-        self, text: Any, key: Any, near: Near, measure: str, commit_s: float | None
+        self, text: Any, key: Any, near: Near, measure: str, commit_s: float | None, *,
+        accompanied: bool,
     ) -> Match | Left | None:
-        """A nearest row; None once the text is added, or has no fingerprint."""
+        """A nearest row; None once the text is added, or has no fingerprint.
+
+        The kernel runs without the lock if another thread makes such calls, too.
+        """
         h, similarity, recall = near
         if (
             (type(text) is not str and type(text) is not bytes) or len(text) > MOST_UNITS
@@ -107,47 +122,84 @@ class KernelArrivals:
         handle = self.handle
         handle.writing()  # first: in the child of a fork the lock may be held for ever
         with handle.lock:
-            changed, committer = handle.last_change, handle.check_may_change().committer
-            handle.view.look()
-            snapshot, recent, waiting = handle.view.last(), committer.recent, committer.waiting
-            ready: Any = snapshot.ready
-            if (
-                ready is None or ready.since is not waiting.since or ready.h != h
-                or ready.version != handle.answerer.plans.version
-            ):
-                ready = self._ready(committer, h)
-            if (
-                ready is None or recent.due(commit_s) or not waiting.empty
-                or not ready.names_by(key)
-            ):
+            ready = self._asked_with(h, key, commit_s)
+            if ready is None:
                 return Left(text, key)
-            try:
-                told = ready.kernel.arrive(text, recent.places, recent.count, ready.ways.passages)
-            except CorruptFile:  # which the usual way may go round
-                snapshot.ready = None
-                return Left(text, key)
-            if told == NO_FINGERPRINT:
-                return None
-            if told == NEW:
-                with self._call:
-                    if handle.last_change == changed:
-                        number = waiting.appended + recent.count
-                        recent.put(
-                            number if key is None else recent.hashed(key), key, commit_s
-                        )
-                        if recent.due_at < inf:
-                            self._deadline.expect(recent.due_at)
-                        self._seen.added += 1
-                        return None
-            elif type(told) is tuple:
-                match = self._match(ready.ways, snapshot, recent, *told)
-                if match is not None:
-                    with self._call:  # it may be closed meanwhile
-                        self._seen.found += 1
-                        return match
-            if told != NOT_UTF8 and handle.last_change == changed:
-                return Left(recent.rejected(ready.recipe, key), None)
+            recent = ready.recent
+            if not accompanied:
+                changed = handle.last_change
+                try:
+                    told = ready.kernel.arrive(
+                        text, recent.places, recent.count, ready.ways.passages
+                    )
+                except CorruptFile:  # which the usual way may go round
+                    ready.snapshot.ready = None
+                    return Left(text, key)
+                return self._settled(ready, told, text, key, commit_s, changed)
+            places, count = recent.places, recent.count
+        apart = ready.apart.pop() if ready.apart else recent.place_apart()
+        try:
+            told = ready.kernel.arrive(
+                text, places, count, ready.ways.passages, apart, self._baton
+            )
+        except CorruptFile:
+            ready.snapshot.ready = None
             return Left(text, key)
+        with handle.lock:
+            if self._asked_with(h, key, commit_s) is not ready:
+                return Left(text, key)
+            changed = handle.last_change
+            if told == NEW or type(told) is tuple:
+                came = recent.places.take(apart, count, recent.count, ready.ways.passages)
+                told = told if came is None else _nearest_of(told, *came)
+            found = self._settled(ready, told, text, key, commit_s, changed)
+            ready.apart.append(apart)
+            return found
+
+    def _asked_with(self, h: int | None, key: Any, commit_s: float | None) -> _Ready | None:
+        """What a text is asked with now; None where the usual way has to be taken. Under the lock.
+        """
+        handle = self.handle
+        committer = handle.check_may_change().committer
+        handle.view.look()
+        recent, waiting = committer.recent, committer.waiting
+        ready: Any = handle.view.last().ready
+        if (
+            ready is None or ready.since is not waiting.since or ready.h != h
+            or ready.recent is not recent or ready.version != handle.answerer.plans.version
+        ):
+            ready = self._ready(committer, h)
+        if (
+            ready is None or recent.due(commit_s) or not waiting.empty or not ready.names_by(key)
+        ):
+            return None
+        return ready  # type: ignore[no-any-return]
+
+    def _settled(
+        self, ready: _Ready, told: Any, text: Any, key: Any, commit_s: float | None, changed: float
+    ) -> Match | Left | None:
+        """The text is counted if it is new, and nothing has changed since its row got its place."""
+        handle, recent = self.handle, ready.recent
+        if told == NO_FINGERPRINT:
+            return None
+        if told == NEW:
+            with self._call as writer:
+                if handle.last_change == changed:
+                    number = writer.committer.waiting.appended + recent.count
+                    recent.put(number if key is None else recent.hashed(key), key, commit_s)
+                    if recent.due_at < inf:
+                        self._deadline.expect(recent.due_at)
+                    self._seen.added += 1
+                    return None
+        elif type(told) is tuple:
+            match = self._match(ready.ways, ready.snapshot, recent, *told)
+            if match is not None:
+                with self._call:  # it may be closed meanwhile
+                    self._seen.found += 1
+                    return match
+        if told == NOT_UTF8 or handle.last_change != changed:
+            return Left(text, key)
+        return Left(recent.rejected(ready.recipe, key), None)
 
     def _match(
         self, ways: Ways, snapshot: Snapshot, recent: Recent, distance: int, place: int,
@@ -183,7 +235,8 @@ class KernelArrivals:
             return None
         key_type = KEY_TYPES[options.key_kind] if options.keyed else type(None)
         ready = _Ready(
-            waiting.since, answerer.plans.version, h, key_type, recipe, kernel, found
+            waiting.since, answerer.plans.version, h, key_type, recipe, kernel, found, snapshot,
+            committer.recent, [],
         )
         snapshot.ready = ready
         return ready
@@ -193,3 +246,12 @@ class KernelArrivals:
             return self.handle.answerer.ways(snapshot, question)
         except CorruptFile:
             return None
+
+
+def _nearest_of(told: Any, distance: int, place: int) -> tuple[int, int, int, int]:
+    """What the kernel has told, with a row that came since: the first of equally near ones."""
+    if told == NEW or distance < told[0]:
+        return distance, place, -1, -1
+    if distance == told[0] and told[1] < 0:
+        return distance, place, told[2], told[3]
+    return told  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from simindex.storage.location import checked_call
 
 if TYPE_CHECKING:
     from simindex.index.handle import Mode
-    from simindex.storage.files.verification import Verify
+    from simindex.storage.files.checksums import Verify
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.002, 0.05
 """Between two looks at an index that another process writes."""

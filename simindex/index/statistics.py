@@ -24,7 +24,7 @@ from simindex.arrays import I64, U64
 from simindex.bits.distinct_rows import distinct, distinct_values
 from simindex.bits.hamming import to_hex
 from simindex.records.reports import Hot, IndexStats, Skew
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 
 if TYPE_CHECKING:
     from simindex.index.handle import Handle

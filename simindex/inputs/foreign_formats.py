@@ -89,15 +89,15 @@ _TAR_AT = 257
 
 MARKUP = (b"<!doctype html", b"<html", b"<head", b"<body")
 
-_PROLOGUE = re.compile(rb"(?:\s++|<\?xml\b[^>]*+>|<!--.*?-->)*+", re.DOTALL | re.IGNORECASE)
+_PROLOGUE = rb"(?is)(?:\s++|<\?xml\b[^>]*+>|<!--.*?-->)*+"
 """What may stand in front of the first tag of HTML or XML."""
 
-_ROOT = re.compile(
-    rb"(?:\s++|<\?[^>]*+>|<!--.*?-->|<!DOCTYPE[^>[]*+(?:\[[^]]*+\][^>]*+)?>)*+<([a-z_][a-z0-9_:.-]*+)",
-    re.DOTALL | re.IGNORECASE,
+_ROOT = (
+    rb"(?is)(?:\s++|<\?[^>]*+>|<!--.*?-->|<!DOCTYPE[^>[]*+(?:\[[^]]*+\][^>]*+)?>)*+"
+    rb"<([a-z_][a-z0-9_:.-]*+)"
 )
 
-_FROM = re.compile(
+_FROM = (
     rb"From \S+[ \t]+(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b|[^\n]{0,40}?[0-9]{1,2}:[0-9]{2})"
 )
 """The line in front of a message in a mailbox."""
@@ -118,14 +118,14 @@ def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
         return Foreign("an ORC file", _EXPORT)
     if suffix == ".json" and not is_array(head) and not is_json_lines(head, text_field):
         return OBJECT if not _later_lines(head, text_field) else None
-    if suffix == ".mbox" or _FROM.match(head):
+    if suffix == ".mbox" or re.match(_FROM, head):
         return MAILBOX
     return None if is_markup(head) or suffix in HTML_SUFFIXES else _xml(suffix, unmarked(head))
 
 
 def _xml(suffix: str, head: bytes) -> Foreign | None:
     """What kind of XML a file is, by its declaration, its first element or its suffix."""
-    root = _ROOT.match(head)
+    root = re.match(_ROOT, head)
     name = b"" if root is None else root[1].lower()
     declared = suffix in XML_SUFFIXES or head[:6].lower() == b"<?xml "
     if declared or (name in ROOTS and b"xmlns" in head) or head.startswith(b"<rss version="):
@@ -193,7 +193,7 @@ def is_markup(data: bytes) -> bool:
     if head.startswith(UTF_16.magics):
         head = head.decode("utf-16", "ignore").encode("utf-8", "ignore")
     head = unmarked(head)
-    at = _PROLOGUE.match(head)
+    at = re.match(_PROLOGUE, head)
     return head[at.end() if at else 0 :][:16].lower().startswith(MARKUP)
 
 

@@ -29,8 +29,8 @@ from simindex.errors import CorruptFile
 from simindex.methods.base import Asked, Found, TablePlan
 from simindex.methods.psm import exhaustive_masks
 from simindex.options import PERMUTED_TABLES
-from simindex.storage.files.verification import section_of
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.files.checksums import section_of
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table
 
 NAME = PERMUTED_TABLES

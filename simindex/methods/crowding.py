@@ -18,7 +18,7 @@ import numpy as np
 
 from simindex.bits.vosh import set_count
 from simindex.methods.psm import exhaustive_masks
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass
 

@@ -30,8 +30,8 @@ from simindex.arrays import U8, U64
 from simindex.errors import CorruptFile
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.options import SLICE_LISTS
-from simindex.storage.files.verification import section_of
-from simindex.storage.tables.slicelist import SliceLists
+from simindex.storage.files.checksums import section_of
+from simindex.storage.tables.slice_lists import SliceLists
 from simindex.storage.tables.structure import helps
 from simindex.storage.tables.table import Table
 

@@ -39,7 +39,7 @@ from simindex.arrays import F32, I64, U64
 from simindex.bits import vosh
 from simindex.bits.volatility import STEP, Volatility
 from simindex.methods.base import Asked, Found, TablePlan, joined
-from simindex.methods.psmslice import Slice
+from simindex.methods.psm_slice import Slice
 from simindex.methods.stream import Stream
 from simindex.options import SORTED_TABLE
 from simindex.resources.threads import Pool

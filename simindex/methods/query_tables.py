@@ -32,14 +32,14 @@ from simindex.arrays import I64, U32, U64, Bools
 from simindex.bits.design import BlockDesign
 from simindex.methods.base import Asked, Found, TablePlan, firsts, joined, live, take
 from simindex.methods.bphs import checked_table, looked_up
-from simindex.methods.nearestrows import NearestRows
+from simindex.methods.nearest_rows import NearestRows
 from simindex.methods.stream import Stream
 from simindex.resources.threads import Pool
 from simindex.storage.files import readahead
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 from simindex.storage.tables import permuted
 from simindex.storage.tables.deletions import Deletions
-from simindex.storage.tables.sortedrows import SortedRows, header_bits, sorted_by_all_words
+from simindex.storage.tables.sorted_rows import SortedRows, header_bits, sorted_by_all_words
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass
 

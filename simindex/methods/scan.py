@@ -18,7 +18,7 @@ from simindex.methods.base import (
     take,
 )
 from simindex.storage.files import readahead
-from simindex.storage.files.verification import section_of, verified
+from simindex.storage.files.checksums import section_of, verified
 from simindex.storage.tables.table import Table
 
 NAME = "scan"

@@ -24,7 +24,7 @@ from simindex.bits.splitmix import mixed
 from simindex.methods.base import firsts
 from simindex.pairs.find_all import find_all
 from simindex.planning.similarity import Similar
-from simindex.query.sketches import kept_pairs
+from simindex.query.sketch_filter import kept_pairs
 from simindex.records.batch import Batch
 from simindex.records.pairs import Pairs
 from simindex.records.sketches import words_of

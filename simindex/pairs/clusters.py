@@ -37,14 +37,14 @@ from simindex.pairs.sketch_filter import PairSketches
 from simindex.pairs.stars import NearPairs, as_preference
 from simindex.pairs.verified_stars import Doubtful, ranks_by_pairs
 from simindex.planning.similarity import Similar
-from simindex.query.sketches import apart
+from simindex.query.sketch_filter import apart
 from simindex.records.arguments import as_fingerprints
 from simindex.records.clusters import Clusters, Fetch
 from simindex.records.reports import Progress
 from simindex.records.stars import Prefer, ranks
 from simindex.resources.threads import thread_count
 from simindex.simhash.radius import raw_radius
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import sort_table
 

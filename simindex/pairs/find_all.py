@@ -23,7 +23,7 @@ from simindex.checks import require_share, require_whole
 from simindex.errors import InvalidBatch, InvalidOption, TooManyMatches
 from simindex.options import as_flag
 from simindex.planning.similarity import Similar, require_measure, similar
-from simindex.query.sketches import kept_pairs
+from simindex.query.sketch_filter import kept_pairs
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs

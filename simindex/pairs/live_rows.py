@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from simindex.arrays import I64, U8, U64, Bools
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass

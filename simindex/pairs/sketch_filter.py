@@ -19,7 +19,7 @@ from simindex.bits.splitmix import mixed
 from simindex.pairs.live_rows import StoredRows
 from simindex.pairs.tiles import Found
 from simindex.planning.similarity import Similar
-from simindex.query.sketches import COMPARED_BYTES, distances
+from simindex.query.sketch_filter import COMPARED_BYTES, distances
 from simindex.records.sketches import record_bytes, words_of
 from simindex.storage.tables.sketches import sketches_at
 

@@ -34,7 +34,7 @@ from simindex.arrays import F16, F32, F64, I64, U64, Bools
 from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import STEP, Volatility, of_cosine, symmetric_sums
-from simindex.methods.psmtables import permuted_weights
+from simindex.methods.psm_tables import permuted_weights
 from simindex.values import dataclass
 
 ENOUGH_TEXTS = 64

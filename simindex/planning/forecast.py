@@ -37,8 +37,8 @@ from simindex.planning.question import Question, check_options
 from simindex.simhash.radius import raw_radius
 from simindex.storage.tables.permuted import PermutedTables, header_widths
 from simindex.storage.tables.record import MAX_ROWS, StructureRecord
-from simindex.storage.tables.slicelist import WIDE_BITS, SliceDesign
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.slice_lists import WIDE_BITS, SliceDesign
+from simindex.storage.tables.sorted_rows import header_bits
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass
 

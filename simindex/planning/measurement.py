@@ -8,7 +8,7 @@
     scan           one query, and many
     top scan       the nearest documents, for one query and for many
     slice lists    the same, with few and many lists, rows in them, and rows compared
-    D              reading a file; see `diskspeed`
+    D              reading a file; see `disk_speed`
 
 Times are of the processor, so that what else runs counts only by the caches and the memory it
 takes. Everything is measured in some rounds, and the least time of each step counts (`rounds`). The
@@ -36,10 +36,10 @@ from simindex.bits.design import BlockDesign
 from simindex.bits.volatility import STEP, from_random_pairs
 from simindex.methods import bphs, psm
 from simindex.planning.costs import along, table_bytes
-from simindex.planning.diskspeed import DiskSpeed
+from simindex.planning.disk_speed import DiskSpeed
 from simindex.planning.machine import Curve, Level, Machine
 from simindex.planning.rounds import REPEATED, STEADY, Rounds
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 
 log: logging.Logger = logging.getLogger(__package__)
 

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from simindex.errors import InvalidOption
 from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
 from simindex.planning import registry
-from simindex.planning.candidates import exact_plan, narrower
 from simindex.planning.conditions import Conditions, TopConditions
 from simindex.planning.machine import USUAL, Machine
 from simindex.planning.question import Question, TopQuestion
+from simindex.planning.table_plans import exact_plan, narrower
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass
 

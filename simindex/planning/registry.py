@@ -19,10 +19,10 @@ from typing import Any
 from simindex._kernels import _native
 from simindex.arrays import U8, U64
 from simindex.bits.design import BlockDesign
-from simindex.methods import bphs, crowding, issl, psm, psmtables, query_tables, scan
+from simindex.methods import bphs, crowding, issl, psm, psm_tables, query_tables, scan
 from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePlan
 from simindex.methods.stream import Stream
-from simindex.planning import candidates, permuted
+from simindex.planning import permuted_plans, table_plans
 from simindex.planning.conditions import Carried, Conditions, TopConditions
 from simindex.storage.tables.table import Table
 from simindex.values import dataclass
@@ -96,37 +96,37 @@ class Method:
 
 def _flips(table: Table, asked: Conditions) -> Iterable[TablePlan]:
     """Ways of PSM: in the sorted table alone, or in all tables of a design."""
-    return chain(candidates.probed(table, asked), permuted.flipped(table, asked))
+    return chain(table_plans.probed(table, asked), permuted_plans.flipped(table, asked))
 
 
 METHODS: dict[str, Method] = {
     row.name: row
     for row in (
         Method(
-            psm.NAME, _flips, psm.search, psm.swept, in_design=psmtables.search, lossy=True,
-            available=permuted.flipped_available, survey=crowding.survey,
-            held_bytes=candidates.probed_bytes, passes=candidates.probed_passes,
+            psm.NAME, _flips, psm.search, psm.swept, in_design=psm_tables.search, lossy=True,
+            available=permuted_plans.flipped_available, survey=crowding.survey,
+            held_bytes=table_plans.probed_bytes, passes=table_plans.probed_passes,
             passage=psm.passage,
         ),
         Method(
-            bphs.NAME, permuted.permuted, bphs.search, query_tables.whole,
-            has_designs=True, available=permuted.designs_available, survey=crowding.survey,
-            held_bytes=permuted.permuted_bytes, passes=permuted.query_tables_passes,
+            bphs.NAME, permuted_plans.permuted, bphs.search, query_tables.whole,
+            has_designs=True, available=permuted_plans.designs_available, survey=crowding.survey,
+            held_bytes=permuted_plans.permuted_bytes, passes=permuted_plans.query_tables_passes,
             passage=bphs.passage,
         ),
         Method(
-            issl.NAME, candidates.by_lists, issl.within,
-            available=candidates.lists_available, survey=issl.listed_within,
-            held_bytes=candidates.listed_bytes,
+            issl.NAME, table_plans.by_lists, issl.within,
+            available=table_plans.lists_available, survey=issl.listed_within,
+            held_bytes=table_plans.listed_bytes,
             top=TopMethod(
-                False, candidates.top_by_lists, issl.top,
-                available=candidates.check_lists, survey=issl.listed,
+                False, table_plans.top_by_lists, issl.top,
+                available=table_plans.check_lists, survey=issl.listed,
             ),
         ),
         Method(
-            scan.NAME, candidates.scans, scan.search, scan.streamed,
-            passes=candidates.scan_passes, passage=scan.passage,
-            top=TopMethod(True, candidates.top_scans, scan.top),
+            scan.NAME, table_plans.scans, scan.search, scan.streamed,
+            passes=table_plans.scan_passes, passage=scan.passage,
+            top=TopMethod(True, table_plans.top_scans, scan.top),
         ),
     )
 }

@@ -198,8 +198,10 @@ def _out_of_range(similarity: object, measure: object) -> InvalidOption:
 def require_sketches(batch: Any, similar: Similar) -> None:
     """Raises InvalidBatch unless the queries have sketches as wide as those of the rows.
 
-    `batch` has records of them as `sketches`.
+    `batch` has records of them as `sketches`. No queries need none.
     """
+    if not len(batch.rows):
+        return
     sketches = batch.sketches
     found = 0 if sketches is None else 64 * (int(sketches.shape[1]) // 8)
     if similar.sketch_bits and found != similar.sketch_bits:

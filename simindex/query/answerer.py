@@ -1,6 +1,6 @@
 """What a handle answers by: its plans, the machine they suppose, and the recall it has measured.
 
-    query      plan, search; of what is not exact a few queries are repeated (`spotchecks`)
+    query      plan, search; of what is not exact a few queries are repeated (`spot_checks`)
     top        plan, and what its recall is measured on; nearest
     audit      rows of the index asked twice (`audit`)
     machine    the stored constants, followed when a writer's `tune` has committed others
@@ -31,12 +31,12 @@ from simindex.query.parts import KEPT_BYTES, PART_MATCHES, in_parts, too_many
 from simindex.query.passages import Ways, ways
 from simindex.query.plans import Plans, TopPlans
 from simindex.query.search import THREADED_QUERIES, search
-from simindex.query.spotchecks import SpotChecks
+from simindex.query.spot_checks import SpotChecks
 from simindex.resources.memory import ANSWER_SHARE, answer_bytes
 from simindex.resources.threads import thread_count
-from simindex.storage.catalog.values import unpack
-from simindex.storage.segmentfiles import checked_designs
-from simindex.storage.tables.slicelist import SliceDesign
+from simindex.storage.catalog.sealed_values import unpack
+from simindex.storage.segment_files import checked_designs
+from simindex.storage.tables.slice_lists import SliceDesign
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U8, U64

@@ -26,7 +26,7 @@ from simindex.checks import is_int
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
 from simindex.storage.tables.reservoir import Reservoir
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from simindex.planning.memory_limit import HEADROOM_BYTES, MATCH_SHARE
 from simindex.query.arrangement import match_bytes
 from simindex.query.parts import FIRST_QUERIES, MOST_QUERIES, PART_MATCHES
 from simindex.query.search import THREADED_QUERIES
-from simindex.query.sketches import Sketched
+from simindex.query.sketch_filter import Sketched
 from simindex.query.windows import windows
 from simindex.resources.memory import answer_bytes
 from simindex.resources.threads import thread_count

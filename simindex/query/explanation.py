@@ -18,7 +18,7 @@ from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.planner import TopPlan
 from simindex.planning.question import Question, TopQuestion
 from simindex.query.search import search_by
-from simindex.query.sketches import promised
+from simindex.query.sketch_filter import promised
 from simindex.records.reports import Compaction
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table

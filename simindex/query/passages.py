@@ -14,7 +14,7 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.planning import registry
 from simindex.records.matches import Match
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 
 if TYPE_CHECKING:
     from simindex.methods.base import QueryPlan

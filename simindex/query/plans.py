@@ -1,6 +1,7 @@
 """The plans of one handle, and what they rest on: measured before a plan is made, then remembered.
 
-    how bits flip    learned by searches (`learning`), for a recall below 1 of queries with weights
+    how bits flip    learned by searches (`flip_statistics`), for a recall below 1 of queries that
+                     have weights
     max_error        the least that reaches a recall (`top_recall`), once for the segments
     surveys          facts that sizes do not show: how long slice lists are
     the machine      whose constants costs go by
@@ -40,7 +41,7 @@ from simindex.planning.planner import (
 from simindex.planning.question import REMEMBERED, Question, TopQuestion
 from simindex.planning.registry import Method
 from simindex.query import surveys, top_recall
-from simindex.query.learning import calibrate
+from simindex.query.flip_statistics import calibrate
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.segment import Segment
 from simindex.storage.tables.table import Table

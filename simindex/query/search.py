@@ -21,7 +21,7 @@ from simindex.options import IndexOptions
 from simindex.planning import registry
 from simindex.planning.question import Question
 from simindex.query.arrangement import Part, arranged
-from simindex.query.sketches import Sketched, promised
+from simindex.query.sketch_filter import Sketched, promised
 from simindex.query.windows import first_live
 from simindex.records.matches import Matches, QueryStats
 from simindex.resources.threads import Pool

@@ -28,7 +28,7 @@ from simindex.planning.planner import Measured, TopPlan, plan_top, scan_top
 from simindex.planning.question import TopQuestion
 from simindex.query import surveys
 from simindex.query.nearest import nearest
-from simindex.storage.files.verification import verified_at
+from simindex.storage.files.checksums import verified_at
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.table import Table
 

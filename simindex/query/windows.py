@@ -23,7 +23,7 @@ from simindex.methods.base import Asked, Found, QueryPlan, TablePlan, joined, li
 from simindex.options import IndexOptions
 from simindex.planning.similarity import Similar
 from simindex.query.arrangement import Part, arranged
-from simindex.query.sketches import Sketched, promised
+from simindex.query.sketch_filter import Sketched, promised
 from simindex.records.matches import Matches, QueryStats
 from simindex.storage.files import readahead
 from simindex.storage.tables.table import Table

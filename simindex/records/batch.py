@@ -182,10 +182,12 @@ class Batch:
 
     def without_weights(self) -> Batch:
         """The same documents; queries of them are answered exactly."""
-        return Batch.checked(
+        batch = Batch.checked(
             self._rows, ids=self.ids, keys=self.keys, weights=None, recipe=self.recipe,
             features=self.features, sketches=self.sketches,
         )
+        batch.skipped = self.skipped
+        return batch
 
     def take(self, rows: NDArray[np.intp]) -> Batch:
         """The batch of the given rows, in the given order."""

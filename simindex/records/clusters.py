@@ -35,11 +35,26 @@ class Cluster(NamedTuple):
     size: int
 
 
+class SimilarCluster(NamedTuple):
+    """A document, its cluster, and how similar it is to the representative."""
+
+    id: int
+    cluster: int
+    representative: int
+    distance: int
+    size: int
+    similarity: float
+    """Estimated, or exact where texts were compared."""
+    similarity_error: float
+    """Standard error of the similarity; 0 where that is exact."""
+
+
 class Clusters:
     """Documents with their clusters, each once, ordered by (cluster, id).
 
     The columns `id`, `cluster` and `representative` are uint64, `distance` is uint16 and `size` is
-    int64, all of shape (n,). Iteration gives `Cluster` objects.
+    int64, all of shape (n,). Iteration gives `Cluster` objects, or `SimilarCluster` objects if a
+    similarity was asked for.
 
     Parameters
     ----------
@@ -153,10 +168,18 @@ class Clusters:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[Cluster]:
+    def __iter__(self) -> Iterator[Cluster | SimilarCluster]:
         for some in self.slices(1 << 16):
-            columns = (some.id, some.cluster, some.representative, some.distance, some.size)
-            yield from map(Cluster, *(column.tolist() for column in columns))
+            columns = [
+                column.tolist() for column in (
+                    some.id, some.cluster, some.representative, some.distance, some.size
+                )
+            ]
+            similarity, error = some.similarity, some.similarity_error
+            if similarity is None or error is None:
+                yield from map(Cluster, *columns)
+            else:
+                yield from map(SimilarCluster, *columns, similarity.tolist(), error.tolist())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """All columns, and `key`, `cluster_key` and `representative_key` if there are keys; then

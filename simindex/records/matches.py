@@ -117,8 +117,9 @@ class Matches:
     gives `Match` objects. `matches[0]` is a `Match`, and `matches[10:20]` is a `Matches`.
 
     If a similarity was asked for, `distance` counts in how many of `stats.similarity_bits` bits the
-    sketches differ. With the weighting "binary" this count is corrected for texts that have few
-    features or different numbers of them. `similarity` is the similarity that it stands for.
+    sketches differ. In recipes without idf this count is corrected for texts that have few
+    features, and by the measure "jaccard" for different numbers of them. `similarity` is the
+    similarity that it stands for.
     """
 
     __slots__ = ("distance", "fetch_keys", "id", "query", "stats")

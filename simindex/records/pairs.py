@@ -59,9 +59,9 @@ class Pairs:
     numbers of the given fingerprints, or uint64 ids of an index. Iteration gives `Pair` objects.
 
     If a similarity was asked for, `distance` counts in how many of `similarity_bits` bits the
-    sketches differ. With the weighting "binary" this count is corrected for texts that have few
-    features or different numbers of them. `similarity` is the similarity that it stands for, and
-    iteration gives `SimilarPair` objects.
+    sketches differ. In recipes without idf this count is corrected for texts that have few
+    features, and by the measure "jaccard" for different numbers of them. `similarity` is the
+    similarity that it stands for, and iteration gives `SimilarPair` objects.
     """
 
     __slots__ = ("_fetch_keys", "a", "b", "distance", "guarantee", "measure", "similarity_bits")

@@ -20,7 +20,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew
 from simindex.repair.catalog_file import BIG, Breach, CatalogFile, CatalogTree, nodes_of
 from simindex.storage.catalog.records import Head, Run
-from simindex.storage.catalog.values import PARTED, checksum, unpack
+from simindex.storage.catalog.sealed_values import PARTED, checksum, unpack
 from simindex.storage.tables.record import NAME
 from simindex.values import dataclass
 

@@ -28,19 +28,19 @@ from simindex.storage import ancestry
 from simindex.storage.catalog import pages
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import stored_options
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
 from simindex.storage.files.envelope import Envelope
+from simindex.storage.files.file_names import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.files.format import read_format
-from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG, TEMPORARY
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables import deletionfile, permuted, slicelist
+from simindex.storage.tables import deletion_file, permuted, slice_lists
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import PermutedTables
 from simindex.storage.tables.record import SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import Segment
-from simindex.storage.tables.slicelist import SliceLists
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.slice_lists import SliceLists
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.times import LAST_TIME
 from simindex.storage.tables.tombstones import Tombstones
@@ -128,7 +128,7 @@ def _check_deletions(
         yield from _check_bytes(place, deleted.envelope, damaged)
         if damaged:
             return
-        wrong = deletionfile.disorder(deleted)
+        wrong = deletion_file.disorder(deleted)
         if wrong is not None:
             yield _error(place, wrong)
             return
@@ -189,7 +189,7 @@ def _check_segment(
     if segment.slices is not None and not damaged:
         yield from _check_structure(
             path, catalog, segment.record, segment.slices,
-            partial(slicelist.disorder, segment.slices, segment.fingerprints),
+            partial(slice_lists.disorder, segment.slices, segment.fingerprints),
         )
         verified(len(segment))
 

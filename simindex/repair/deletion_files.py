@@ -14,7 +14,7 @@ from simindex.errors import CorruptFile
 from simindex.options import IndexOptions
 from simindex.repair.damaged_files import whole_envelope
 from simindex.storage.catalog.records import LAST_GENERATION
-from simindex.storage.tables.deletionfile import NAME, disorder, run_of
+from simindex.storage.tables.deletion_file import NAME, disorder, run_of
 from simindex.storage.tables.record import generation_of
 from simindex.storage.tables.tombstones import Tombstones
 

@@ -16,7 +16,7 @@ from simindex.repair.damaged_files import header_again, whole_envelope
 from simindex.repair.inventory import Inventory
 from simindex.repair.lineage import Kin
 from simindex.repair.segment_remains import SegmentRemains
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
 from simindex.storage.tables.record import NAME
 
 SAMPLE_ROWS = 512

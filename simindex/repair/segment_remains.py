@@ -30,7 +30,7 @@ from simindex.options import IndexOptions
 from simindex.records.sketches import record_bytes
 from simindex.repair.damaged_files import mapped, opened_rows
 from simindex.storage.catalog.records import LAST_GENERATION
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
 from simindex.storage.files.envelope import (
     CHUNK_BYTES,
     FOOTER,
@@ -46,7 +46,7 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import MAX_ROWS, SegmentFolder, SegmentRecord, generation_of
 from simindex.storage.tables.segment import IDS, KEY_BYTES, KEY_OFFSETS, open_segment
 from simindex.storage.tables.sketches import SKETCHES
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, MAX_DESCRIPTION_BYTES
 from simindex.storage.tables.times import LAST_TIME, TIMES, now
 from simindex.storage.tables.tombstones import Tombstones

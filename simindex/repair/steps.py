@@ -20,11 +20,10 @@ from simindex.storage import ancestry
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import Head, encode_pending, sealed_pages
-from simindex.storage.catalog.values import pack
+from simindex.storage.catalog.sealed_values import pack
 from simindex.storage.files import durable, removal
 from simindex.storage.files.envelope import Envelope, open_envelope
-from simindex.storage.files.format import write_format
-from simindex.storage.files.names import (
+from simindex.storage.files.file_names import (
     CATALOG_FILES,
     KEPT_PREFIX,
     REPAIRED_CATALOG,
@@ -33,7 +32,8 @@ from simindex.storage.files.names import (
     next_numbered,
     repaired_catalogs,
 )
-from simindex.storage.segmentfiles import SegmentFiles, checked_designs, slice_design
+from simindex.storage.files.format import write_format
+from simindex.storage.segment_files import SegmentFiles, checked_designs, slice_design
 from simindex.storage.snapshot import take
 from simindex.storage.tables.compaction import Block, sorted_block
 from simindex.storage.tables.permuted import Directories

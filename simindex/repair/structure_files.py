@@ -16,11 +16,11 @@ from simindex.options import SORTED_TABLE, IndexOptions
 from simindex.records.reports import Finding
 from simindex.repair.damaged_files import whole_envelope
 from simindex.storage.files.envelope import Envelope
-from simindex.storage.segmentfiles import checked_designs, slice_design
-from simindex.storage.tables import permuted, slicelist
+from simindex.storage.segment_files import checked_designs, slice_design
+from simindex.storage.tables import permuted, slice_lists
 from simindex.storage.tables.permuted import Directories, PermutedTables
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
-from simindex.storage.tables.slicelist import SliceLists
+from simindex.storage.tables.slice_lists import SliceLists
 from simindex.storage.tables.structure import description_of
 
 
@@ -31,7 +31,7 @@ def files_of(names: Sequence[str], segment: str) -> Iterator[str]:
         name = names[place]
         if not name.startswith(prefix):
             return
-        if permuted.NAME.fullmatch(name) or slicelist.NAME.fullmatch(name):
+        if permuted.NAME.fullmatch(name) or slice_lists.NAME.fullmatch(name):
             yield name
 
 
@@ -53,7 +53,7 @@ def whole(
     def disorder(structure: str, envelope: Envelope) -> Iterator[str]:
         if slices is not None and slices.structure == structure:
             lists = SliceLists(_record(structure, envelope), slices, envelope)
-            return slicelist.disorder(lists, fingerprints)
+            return slice_lists.disorder(lists, fingerprints)
         tables = _tables(record, envelope, designs[structure], 1)
         return permuted.disorder(tables, expected_sum())
 

@@ -42,10 +42,10 @@ from simindex.repair.inventory import Inventory
 from simindex.repair.segment_choice import choose_segments, names_in, read_headless
 from simindex.repair.segment_remains import SegmentRemains
 from simindex.storage.catalog.records import LAST_GENERATION, Head
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
+from simindex.storage.files.file_names import repaired_catalogs
 from simindex.storage.files.format import format_agrees, read_format
-from simindex.storage.files.names import repaired_catalogs
-from simindex.storage.segmentfiles import checked_designs, slice_design
+from simindex.storage.segment_files import checked_designs, slice_design
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.record import NAME, generation_of
 

@@ -59,6 +59,14 @@ def nearness_of(match: Match, bits: int) -> str:
     return f"similarity {match.similarity:.2f} ± {match.similarity_error or 0:.2f}"
 
 
+def similarity_of(match: Match) -> tuple[float, float] | None:
+    """The estimated similarity of a match and its standard error, in four decimals; None without
+    a similarity. The error is never 0: only exact similarities have none."""
+    if match.similarity is None or match.similarity_error is None:
+        return None
+    return round(match.similarity, 4), max(round(match.similarity_error, 4), 1e-4)
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """What is known before the first document is asked about."""
@@ -73,13 +81,16 @@ class Opening:
     inputs: Sequence[str]
     version: str
     """Of simindex."""
+    measure: str = "cosine"
+    """What the similarity is."""
 
     @property
     def asked(self) -> str:
         """What counts as a match, in words."""
         if self.similarity is None:
             return f"within {self.h} of {self.bits} bits"
-        return f"similarity {self.similarity:g} or more"
+        named = "similarity" if self.measure == "cosine" else "resemblance"
+        return f"{named} {self.similarity:g} or more"
 
 
 @dataclass(frozen=True, slots=True)

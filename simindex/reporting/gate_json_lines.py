@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from simindex.outputs.columns import as_json_line, key_text
-from simindex.reporting.gate_findings import Flagged, Opening, Verdict
+from simindex.reporting.gate_findings import Flagged, Opening, Verdict, similarity_of
+
+if TYPE_CHECKING:
+    from simindex.records.matches import Match
 
 
 class GateLines:
@@ -20,17 +23,7 @@ class GateLines:
         place = flagged.place
         self._write({
             "kind": "match", "document": place.key, "file": place.path, "line": place.line,
-            "matches": [
-                {
-                    "id": match.id, "key": key_text(match.key), "distance": match.distance,
-                    **({} if match.similarity is None else {
-                        "similarity": round(match.similarity, 4),
-                        "similarity_error": round(match.similarity_error or 0.0, 4),
-                    }),
-                }
-                for match in flagged.matches
-            ],
-            "more": flagged.more,
+            "matches": [_told(match) for match in flagged.matches], "more": flagged.more,
         })
 
     def end(self, verdict: Verdict) -> None:
@@ -43,8 +36,17 @@ class GateLines:
             "bad_records": verdict.bad_records, "max_matches": limits.max_matches,
             "max_share": limits.max_share, "index": opening.index, "bits": opening.bits,
             "h": opening.h, "similarity": opening.similarity,
+            **({} if opening.measure == "cosine" else {"measure": opening.measure}),
             "guarantee": "; ".join(verdict.guarantees), "seconds": round(verdict.seconds, 3),
         })
 
     def _write(self, record: dict[str, Any]) -> None:
         self._stream.write(as_json_line(record) + "\n")
+
+
+def _told(match: Match) -> dict[str, Any]:
+    told = {"id": match.id, "key": key_text(match.key), "distance": match.distance}
+    found = similarity_of(match)
+    if found is None:
+        return told
+    return {**told, "similarity": found[0], "similarity_error": found[1]}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from typing import TextIO
 
+from simindex.bits.digests import sha256
 from simindex.reporting.charts import bars, short
 from simindex.reporting.escaping import html_name, html_text
 from simindex.reporting.html_page import (
@@ -193,10 +193,12 @@ def _pairs(report: IndexReport) -> str:
     more = "at least " if found.cut else ""
     made = bars(values, told=f"{more}{total:,} pairs by {by}", across=across) if total else ""
     if report.near is not None:
+        differ = f"they differ in at most {report.near.most} of {report.near.bits:,} bits"
         made += note(
-            f"Near-duplicates have a {report.near} or more: they differ in at most "
-            f"{report.near.most} of {report.near.bits:,} bits, and were candidates within "
-            f"{report.h} of {report.bits:,}."
+            f"Near-duplicates have a {report.near} or more: {differ}, and were candidates within "
+            f"{report.h} of {report.bits:,}." if report.sketch_bits else
+            f"The radius for a {report.near} decides, because there are no sketches. "
+            f"Near-duplicates are within it: {differ}. Some of them are less similar."
         )
     made += note(
         f"{more}{total:,} pairs of different {different}, and {found.equal_rows:,} rows whose "

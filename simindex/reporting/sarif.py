@@ -15,10 +15,18 @@ import re
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.outputs.columns import as_json_line, key_text
 from simindex.reporting.escaping import NAME_CHARACTERS, plain_name
-from simindex.reporting.gate_findings import Flagged, Opening, Place, Verdict, name_of, nearness_of
+from simindex.reporting.gate_findings import (
+    Flagged,
+    Opening,
+    Place,
+    Verdict,
+    name_of,
+    nearness_of,
+    similarity_of,
+)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -73,9 +81,9 @@ class GateSarif:
         more = ", and others" if flagged.more or len(flagged.matches) > 1 else ""
         told = "has the fingerprint of" if equal else "is a near-duplicate of"
         properties: dict[str, Any] = {"distance": nearest.distance, "bits": self._opening.bits}
-        if nearest.similarity is not None:
-            properties["similarity"] = round(nearest.similarity, 4)
-            properties["similarityError"] = round(nearest.similarity_error or 0.0, 4)
+        found = similarity_of(nearest)
+        if found is not None:
+            properties |= {"similarity": found[0], "similarityError": found[1]}
         result = {
             "ruleId": EQUAL if equal else NEAR,
             "ruleIndex": 0 if equal else 1,

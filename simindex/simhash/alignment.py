@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from functools import cache
 from typing import NamedTuple
 
 from simindex.records.pair_explanation import WordChange
@@ -27,8 +27,12 @@ MOST_CHARACTERS = 1 << 20
 """Of each text, so many are looked at."""
 
 _ALONE = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-WORD = re.compile(f"[{_ALONE}]|[^\\s{_ALONE}]+")
-"""A word of a text."""
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """A word of a text. Compiled when it is first used, which takes 2 ms."""
+    return re.compile(f"[{_ALONE}]|[^\\s{_ALONE}]+")
 
 
 class Alignment(NamedTuple):
@@ -64,7 +68,7 @@ def aligned(a: str, b: str) -> Alignment:
 
 def _spans(text: str) -> tuple[list[tuple[int, int]], bool]:
     spans: list[tuple[int, int]] = []
-    for found in WORD.finditer(text, 0, MOST_CHARACTERS):
+    for found in word_pattern().finditer(text, 0, MOST_CHARACTERS):
         if len(spans) == MOST_WORDS:
             return spans, True
         spans.append(found.span())
@@ -87,6 +91,8 @@ def equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
 
 def steps_between(a: Sequence[str], b: Sequence[str]) -> list[tuple[bool, slice, slice]]:
     """Runs of both, equal or not. What both begin and end with is not left to difflib."""
+    from difflib import SequenceMatcher
+
     first, shorter = 0, min(len(a), len(b))
     while first < shorter and a[first] == b[first]:
         first += 1

@@ -17,7 +17,9 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -132,23 +134,39 @@ def keeps_features(recipe: Any) -> bool:
     return bool(recipe._kernels.plain)
 
 
-class FeatureKeeper:
-    """Counts features as `Recipe.document_frequencies` does, and keeps those of columns."""
+class _Share:
+    """What calls count into, one at a time."""
 
-    def __init__(self, recipe: Any, max_features: int = MAX_FEATURES) -> None:
+    __slots__ = ("tables", "texts", "vocabulary")
+
+    def __init__(self) -> None:
+        self.tables = _native.DocumentTables()
+        self.vocabulary = Vocabulary()
+        self.texts = 0
+        """In the tables."""
+
+
+class FeatureKeeper:
+    """Counts features as `Recipe.document_frequencies` does, and keeps those of columns.
+
+    Any thread may call `count` and `keep`, `calls` of them at once without more memory in tables.
+    """
+
+    def __init__(self, recipe: Any, max_features: int = MAX_FEATURES, *, calls: int = 1) -> None:
         self._kernels = recipe._kernels
         self._counted = DocumentFrequencies(recipe._features_source, max_features=max_features)
-        self._tables = _native.DocumentTables()
-        self._vocabulary = Vocabulary()
-        self._texts = 0
-        """In the tables."""
+        self._counting = Lock()
+        self._calls = calls
+        self._idle: list[_Share] = []
+        """Shares that no call counts into."""
         self.vocabulary_bytes = 0
         """What the vocabularies take."""
 
     def count(self, texts: Iterable[Any], threads: int | None = None) -> None:
         """Counts texts, and keeps nothing of them."""
-        for number in self._kernels.count_into(self._tables, texts, threads):
-            self._note(number)
+        with self._share() as share:
+            for number in self._kernels.count_into(share.tables, texts, threads):
+                self._note(share, number)
 
     def keep(self, column: Column, threads: int | None = None) -> FeatureColumn | None:
         """Counts a column. None where there were too many features to number.
@@ -157,36 +175,51 @@ class FeatureKeeper:
         """
         n = thread_count(threads, len(column), worth=THREADED_TEXTS)
         kept = self._kernels.kernel.keep_of_column
-        entries, offsets, tables, characters, ends, whole, invalid = kept(
-            self._tables, column.data, column.offsets, n
-        )
-        refuse_invalid(invalid, 0)
+        with self._share() as share:
+            entries, offsets, tables, characters, ends, whole, invalid = kept(
+                share.tables, column.data, column.offsets, n
+            )
+            refuse_invalid(invalid, 0)
+            vocabulary = share.vocabulary
+            self._note(share, len(column))
+        if not whole:
+            return None
         bare = {
             at: _beginning(column.text(at))
             for at in np.flatnonzero(offsets[1:] == offsets[:-1]).tolist()
-        } if whole else {}
-        vocabulary = self._vocabulary
-        self._note(len(column))
-        if not whole:
-            return None
+        }
         return FeatureColumn(vocabulary, entries, offsets, tables, characters, ends, bare)
 
     def counted(self) -> DocumentFrequencies:
-        """The counts of all."""
-        if self._texts:
-            self._take()
+        """The counts of all, once no call counts."""
+        for share in self._idle:
+            if share.texts:
+                self._take(share)
         return self._counted
 
-    def _note(self, texts: int) -> None:
-        self._texts += texts
-        if self._kernels.is_full(self._tables, self._texts):
-            self._take()
+    @contextmanager
+    def _share(self) -> Iterator[_Share]:
+        try:
+            share = self._idle.pop()
+        except IndexError:
+            share = _Share()
+        try:
+            yield share
+        finally:
+            self._idle.append(share)
 
-    def _take(self) -> None:
-        self._vocabulary.set(*self._tables.listed())
-        self.vocabulary_bytes += self._vocabulary.nbytes
-        self._counted.add(*self._tables.take(), self._texts)
-        self._texts, self._vocabulary = 0, Vocabulary()
+    def _note(self, share: _Share, texts: int) -> None:
+        share.texts += texts
+        if self._kernels.is_full(share.tables, share.texts, self._calls):
+            self._take(share)
+
+    def _take(self, share: _Share) -> None:
+        share.vocabulary.set(*share.tables.listed())
+        hashes, counts = share.tables.take()
+        with self._counting:
+            self.vocabulary_bytes += share.vocabulary.nbytes
+            self._counted.add(hashes, counts, share.texts)
+        share.texts, share.vocabulary = 0, Vocabulary()
 
 
 def _beginning(text: bytes) -> bytes:

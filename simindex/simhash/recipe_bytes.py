@@ -17,7 +17,7 @@ import msgpack
 import numpy as np
 
 from simindex.arrays import U32, U64
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.checks import is_int
 from simindex.errors import CorruptFile, FormatTooNew, InvalidBatch, what_happened
 from simindex.simhash.features import TOKENIZER

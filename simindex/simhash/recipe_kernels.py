@@ -157,9 +157,10 @@ class RecipeKernels:
         return (number for _, number in self._answers(texts, threads, calls, most))
 
     @staticmethod
-    def is_full(tables: _native.DocumentTables, texts: int) -> bool:
-        """Whether counts are to be taken out of tables with so many texts."""
-        return tables.features >= TAKEN_FEATURES or texts >= TAKEN_TEXTS
+    def is_full(tables: _native.DocumentTables, texts: int, calls: int = 1) -> bool:
+        """Whether counts are to be taken out of tables with so many texts; as many tables are in
+        memory as there are `calls` at once."""
+        return tables.features * calls >= TAKEN_FEATURES or texts >= TAKEN_TEXTS
 
     def _answers(
         self, texts: Iterable[Any], threads: int | None, calls: _Calls, most: int | None

@@ -25,7 +25,7 @@ from collections import Counter
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ COUNTINGS = ("once", "often", "sublinear", "balanced")
 
 STEP_BITS = 12
 STEPS_PER_UNIT = 1 << STEP_BITS
-"""A weight of 1 in steps; the kernels know the same number."""
+"""A weight of 1 in steps, as in the kernels; tests/simhash/test_weighting.py compares both."""
 
 MOST_SUBLINEAR = 1 << 16
 """Occurrences from which on 1 + ln tf grows no more."""

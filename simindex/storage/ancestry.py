@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.storage.catalog.records import Head, counts
-from simindex.storage.catalog.values import pack, unpack
+from simindex.storage.catalog.sealed_values import pack, unpack
 
 VALUE = "backups"
 """Of the catalog's values."""

@@ -22,11 +22,11 @@ from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.leases import Lease, acquire
 from simindex.storage.catalog.records import stored_options
+from simindex.storage.files.checksums import VERIFY
 from simindex.storage.files.format import read_format
 from simindex.storage.files.refusals import refusal
-from simindex.storage.files.verification import VERIFY
 from simindex.storage.snapshot import Snapshot
-from simindex.storage.tables import deletionfile
+from simindex.storage.tables import deletion_file
 from simindex.storage.tables.record import NAME
 from simindex.values import dataclass
 
@@ -196,7 +196,7 @@ def check_age(path: Path, catalog: Catalog, snapshot: Snapshot) -> None:
     newer: list[str] = []
     with suppress(OSError), os.scandir(path / "segments") as entries:
         newer = [entry.name for entry in entries if entry.name >= latest]
-    ours = [n for n in newer if NAME.fullmatch(n) or deletionfile.NAME.fullmatch(n)]
+    ours = [n for n in newer if NAME.fullmatch(n) or deletion_file.NAME.fullmatch(n)]
     # While others commit, files of later commits are there.
     if ours and catalog.head_value() == snapshot.value:
         raise catalog_is_older(path / "segments" / min(ours))

@@ -21,11 +21,11 @@ from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import Head, Run, SealedHead, decode_pending
+from simindex.storage.files.checksums import Verify, verified
 from simindex.storage.files.envelope import ask_ahead
-from simindex.storage.files.verification import Verify, verified
-from simindex.storage.segmentfiles import checked_designs, slice_design
+from simindex.storage.segment_files import checked_designs, slice_design
 from simindex.storage.tables.compaction import Block, in_order
-from simindex.storage.tables.deletionfile import open_run
+from simindex.storage.tables.deletion_file import open_run
 from simindex.storage.tables.deletions import (
     NOTHING_DEAD,
     READ_ROWS,
@@ -33,12 +33,12 @@ from simindex.storage.tables.deletions import (
     Deletions,
     Sampled,
 )
-from simindex.storage.tables.names import Names, named
 from simindex.storage.tables.permuted import open_permuted
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord
 from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.row_names import Names, named
 from simindex.storage.tables.segment import Segment, open_segment
-from simindex.storage.tables.slicelist import SliceDesign, open_slices
+from simindex.storage.tables.slice_lists import SliceDesign, open_slices
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.times import LAST_TIME
 from simindex.storage.tables.tombstones import Tombstones
@@ -168,8 +168,7 @@ class Snapshot:
         return None if least > LAST_TIME else least
 
     def named(self, names: Names) -> Iterator[tuple[Table, I64, I64]]:
-        """Live rows that have some names: a table, places of names, and rows, as of `names.named`.
-        """
+        """Live rows that have some names: a table, places of names, and rows; see `row_names`."""
         for table in self.tables:
             places, rows = named(table.by_id, table.keys, names)
             if len(rows):

@@ -21,7 +21,7 @@ from simindex.options import IndexOptions
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.leases import check_place
-from simindex.storage.files.verification import Verify
+from simindex.storage.files.checksums import Verify
 from simindex.storage.location import Described, described
 from simindex.storage.snapshot import OtherOptions, Snapshot, take
 

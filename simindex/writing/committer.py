@@ -36,17 +36,17 @@ from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import check_place
 from simindex.storage.catalog.records import Pages, Run
 from simindex.storage.files import locks
+from simindex.storage.files.checksums import verified_at
 from simindex.storage.files.descriptor import Descriptor
 from simindex.storage.files.refusals import REOPEN, WENT
-from simindex.storage.files.verification import verified_at
-from simindex.storage.segmentfiles import SegmentFiles, checked_designs
+from simindex.storage.segment_files import SegmentFiles, checked_designs
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 from simindex.storage.tables.table import Table
 from simindex.storage.view import View
 from simindex.writing.admission import kind_of_keys
-from simindex.writing.edits import composed
+from simindex.writing.catalog_edit import composed
 from simindex.writing.ownership import remove_strays
 from simindex.writing.recent import Recent
 from simindex.writing.waiting import Rows, Waiting

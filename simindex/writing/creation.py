@@ -26,12 +26,12 @@ from simindex.options import SECRET_BYTES, IndexOptions
 from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import Head
-from simindex.storage.catalog.values import pack
+from simindex.storage.catalog.sealed_values import pack
 from simindex.storage.files import disk, durable, locks, removal
+from simindex.storage.files.file_names import KEPT_PREFIX, is_numbered
 from simindex.storage.files.format import format_agrees, read_format, write_format
-from simindex.storage.files.names import KEPT_PREFIX, is_numbered
 from simindex.storage.location import check_storage, file_system_kind
-from simindex.storage.segmentfiles import checked_designs
+from simindex.storage.segment_files import checked_designs
 from simindex.writing.ownership import (
     FIRST_GENERATION,
     exists,

@@ -28,7 +28,7 @@ from simindex.errors import TooManyMatches
 from simindex.options import IndexOptions
 from simindex.pairs.find_all import chosen_blocks, partition
 from simindex.planning.question import Question
-from simindex.query.sketches import kept_pairs
+from simindex.query.sketch_filter import kept_pairs
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.storage.tables.table import sort_table

@@ -38,7 +38,7 @@ from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.resources.memory import give_back
 from simindex.resources.threads import begin, processors
 from simindex.storage.catalog.records import Pages, Run
-from simindex.storage.segmentfiles import Merged, SegmentFiles
+from simindex.storage.segment_files import Merged, SegmentFiles
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.segment import Segment
 

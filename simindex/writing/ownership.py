@@ -19,8 +19,7 @@ from simindex.errors import CorruptFile, IndexExists, raised_by_a_handler
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.records import Head
 from simindex.storage.files import locks, removal
-from simindex.storage.files.format import is_format
-from simindex.storage.files.names import (
+from simindex.storage.files.file_names import (
     CATALOG_FILES,
     KEPT_PREFIX,
     REPAIRED_CATALOG,
@@ -30,8 +29,9 @@ from simindex.storage.files.names import (
     is_numbered,
     repaired_catalogs,
 )
+from simindex.storage.files.format import is_format
 from simindex.storage.location import catalog_is_older
-from simindex.storage.tables import deletionfile, permuted, record, slicelist
+from simindex.storage.tables import deletion_file, permuted, record, slice_lists
 
 if TYPE_CHECKING:
     from simindex.repair.catalog_records import CatalogRecords
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FIRST_GENERATION = 1
 """Of the commit that creation makes."""
 
-OURS = (record.NAME, permuted.NAME, slicelist.NAME, deletionfile.NAME)
+OURS = (record.NAME, permuted.NAME, slice_lists.NAME, deletion_file.NAME)
 """Names of the files that a writer makes, and removes where no commit names them."""
 
 log: logging.Logger = logging.getLogger(__package__)

@@ -38,7 +38,7 @@ from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe import Recipe
 from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables.keys import key_hash
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 
 if TYPE_CHECKING:
     from simindex.planning.question import Question
@@ -136,7 +136,7 @@ class Recent:
         )
         similar = near.similar
         if similar is not None and similar.sketch_bits and document.sketches is not None:
-            from simindex.query.sketches import distances
+            from simindex.query.sketch_filter import distances
 
             distance = distances(
                 self._sketches, place.astype(np.int64, copy=False), document.sketches,
@@ -211,6 +211,14 @@ class Recent:
             weights = self._room_for_weights() if self._keeps_weights else None
             self._places = _native.Places(self._rows, self._sketches, weights)
         return self._places
+
+    def place_apart(self) -> _native.Places:
+        """A place of its own for one row, with the same columns."""
+        words = self._rows.shape[1]
+        return _native.Places(
+            np.empty((1, words), np.uint64), np.empty((1, self._sketches.shape[1]), np.uint8),
+            np.empty((1, 64 * words), np.float32) if self._keeps_weights else None,
+        )
 
     def rejected(self, recipe: Recipe, key: str | bytes | None) -> Batch:
         """What is in the next place as a batch of its own, with copies of its columns."""

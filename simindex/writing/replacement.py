@@ -23,7 +23,7 @@ from pathlib import Path
 from simindex.errors import raised_by_a_handler
 from simindex.storage.files import durable, locks, removal
 from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.files.names import KEPT_PREFIX, is_directory, is_numbered, next_numbered
+from simindex.storage.files.file_names import KEPT_PREFIX, is_directory, is_numbered, next_numbered
 from simindex.writing.ownership import strangers
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from simindex.errors import CorruptFile
 from simindex.options import checked_structures
 from simindex.storage.catalog.catalog import Edit
-from simindex.storage.catalog.values import pack
-from simindex.storage.files.verification import verified
-from simindex.storage.segmentfiles import checked_designs, slice_design
-from simindex.storage.tables import permuted, slicelist
+from simindex.storage.catalog.sealed_values import pack
+from simindex.storage.files.checksums import verified
+from simindex.storage.segment_files import checked_designs, slice_design
+from simindex.storage.tables import permuted, slice_lists
 from simindex.storage.tables.record import StructureRecord
 from simindex.storage.tables.segment import Segment
 from simindex.writing.committer import Committer
@@ -71,7 +71,7 @@ def _sound(segment: Segment, structure: StructureRecord) -> bool:
         rows = verified(segment.fingerprints)
         if lists is not None and lists.record == structure:
             lists.envelope.verify()
-            wrong = slicelist.disorder(lists, rows)
+            wrong = slice_lists.disorder(lists, rows)
         else:
             tables = segment.structures[structure.structure]
             tables.envelope.verify()

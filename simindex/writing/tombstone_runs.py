@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.catalog.records import Run
-from simindex.storage.segmentfiles import Merged
+from simindex.storage.segment_files import Merged
 from simindex.storage.snapshot import Snapshot
 from simindex.writing import policy
+from simindex.writing.catalog_edit import drop_settled
 from simindex.writing.committer import Committer
-from simindex.writing.edits import drop_settled
 
 
 def due(snapshot: Snapshot, fanout: int) -> list[Run]:

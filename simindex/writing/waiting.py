@@ -37,11 +37,11 @@ from simindex.records.batch import Batch
 from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe import Recipe
 from simindex.storage.catalog.records import Head, SealedHead
-from simindex.storage.segmentfiles import SegmentFiles, Written
+from simindex.storage.segment_files import SegmentFiles, Written
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import IdSet, Names, RowsById, named
 from simindex.storage.tables.reservoir import Reservoir
+from simindex.storage.tables.row_names import IdSet, Names, RowsById, named
 from simindex.storage.tables.segment import Segment, open_segment
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.times import now

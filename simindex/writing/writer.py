@@ -30,15 +30,15 @@ from simindex.errors import (
 )
 from simindex.storage.catalog.catalog import Edit
 from simindex.writing import policy, tombstone_runs
+from simindex.writing.catalog_edit import drop_settled
 from simindex.writing.committer import Committer
-from simindex.writing.edits import drop_settled
 from simindex.writing.merge_progress import by_tables, telling
 from simindex.writing.merges import MAX_MERGES, Merge, Merges, State
 from simindex.writing.releasing import Releases
 
 if TYPE_CHECKING:
     from simindex.records.reports import Progress
-    from simindex.storage.segmentfiles import Merged
+    from simindex.storage.segment_files import Merged
     from simindex.storage.snapshot import Snapshot
     from simindex.storage.tables.record import SegmentRecord
     from simindex.storage.tables.segment import Segment

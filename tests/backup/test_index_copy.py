@@ -30,7 +30,7 @@ from simindex.errors import (
 )
 from simindex.index import handle
 from simindex.storage import location
-from simindex.storage.catalog import copying
+from simindex.storage.catalog import catalog_copy
 from simindex.storage.files import disk, removal
 
 
@@ -133,7 +133,7 @@ def test_large_catalogs_are_stored_in_portions(
     index_path: Path, to: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = filled(index_path)
-    monkeypatch.setattr(copying, "TRANSACTION_BYTES", 1 << 12)
+    monkeypatch.setattr(catalog_copy, "TRANSACTION_BYTES", 1 << 12)
     back_up(index_path, to)
     assert sound(to) == ids
 

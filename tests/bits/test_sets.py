@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simindex import Recipe
 from simindex.bits.cosine import cosine_of_jaccard
 from simindex.bits.sets import MANY, MOST_APART, by_sizes, flip_share_of_sets
-from simindex.query.sketches import apart
+from simindex.query.sketch_filter import apart
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import STEPS, size_codes
 

@@ -11,7 +11,7 @@ import pytest
 
 import simindex
 from simindex.planning.machine import Machine
-from simindex.query import spotchecks
+from simindex.query import spot_checks
 
 Run = Callable[..., Any]
 
@@ -95,7 +95,7 @@ def test_tune_refuses_what_cannot_be_before_it_measures(
 def test_query_tells_the_recall_it_measured(
     run: Run, built: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spotchecks, "SHARE", 1e9)
+    monkeypatch.setattr(spot_checks, "SHARE", 1e9)
     asked = (built, "a.jsonl", "-d", 6)
     result = run("query", *asked, "--recall", 0.6, "--method", "psm")
     assert "psm, expected recall >= 0.6, learned from" in result.stderr

@@ -17,7 +17,7 @@ from simindex import IndexOptions
 from simindex.cli.final_merge import merge_behind_a_bar
 from simindex.cli.progress import Progress
 from simindex.errors import StorageFull
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 
 Run = Callable[..., Result]
 

@@ -19,8 +19,11 @@ import pytest
 
 import simindex
 from simindex.cli import learned_idf
+from simindex.cli.progress import Extent
+from simindex.inputs.document import Intake
 from simindex.inputs.formats import FORMATS
 from simindex.inputs.json_lines import read_jsonl
+from simindex.inputs.reading import ReadOptions
 from simindex.simhash.weighting import WEIGHTINGS
 
 Run = Callable[..., Any]
@@ -97,6 +100,28 @@ def test_files_whose_texts_can_be_held_are_read_once(
     lines = [json.loads(line) for line in built.stdout.splitlines()]
     assert [{"id": one["id"], "text": one["text"]} for one in lines] == RECORDS
     assert exported(run) == expected(fitted(TEXTS), TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("held", "beyond"), [(190, False), (310, False), (330, True), (2000, True)]
+)
+def test_what_files_will_take_is_known_from_their_size(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, held: int, beyond: bool
+) -> None:
+    """A tenth of the file is read, and at least an eighth of what is held at most is held."""
+    monkeypatch.setattr(learned_idf, "MOST_HELD_BYTES", 1600)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x" * 1000)
+    intake = Intake()
+    intake.read_bytes = 100
+
+    def is_beyond(*inputs: str) -> bool:
+        return learned_idf.Limit(Extent(intake, inputs, ReadOptions())).is_beyond(held)
+
+    assert is_beyond(str(path)) is beyond
+    assert is_beyond(str(tmp_path)) is (held > 1600), "a folder is not looked through"
+    assert is_beyond(str(path), "-") is (held > 1600)
+    assert learned_idf.Limit(None).is_beyond(held) is (held > 1600)
 
 
 def test_a_bad_record_counts_once_whether_texts_are_held_or_not(

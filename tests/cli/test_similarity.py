@@ -58,6 +58,18 @@ def test_pairs_have_the_similarity_of_their_sketches(run: Run, sketched: Path) -
     assert all(0 < one["similarity_error"] < 0.05 for one in lines)
 
 
+def test_an_estimate_is_never_told_without_an_error(run: Run, tmp_path: Path) -> None:
+    """That of equal bits is less than four decimals tell; only exact similarities have none."""
+    sketches = np.zeros((3, 8), np.uint64)
+    sketches[2] = 1
+    with simindex.open(tmp_path / "a.sim", "n", options=IndexOptions(sketch_bits=512)) as index:
+        index.append(Batch(ROWS[:1].repeat(3), keys=list("abc"), sketch=sketches))
+    done = run("pairs", "a.sim", "--similarity", "0.99", "--json")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    errors = {one["distance"]: one["similarity_error"] for one in lines}
+    assert errors == {0: 0.0001, 8: 0.0009}
+
+
 def test_matches_have_it_in_lines_and_tables(run: Run, sketched: Path) -> None:
     run("export", sketched, "-o", "rows.jsonl")
     done = run("query", sketched, "rows.jsonl", "--similarity", "0.9")
@@ -110,6 +122,7 @@ def test_a_similarity_excludes_a_distance_and_the_nearest(run: Run, sketched: Pa
     assert "leave out --similarity" in done.stderr
     done = run("query", sketched, "--fingerprint", "0" * 16, "--similarity", "0.9", code=2)
     assert "the queries have no sketches" in done.stderr
+    assert "or give --distance in place of --similarity" in done.stderr
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])

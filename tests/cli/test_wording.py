@@ -19,6 +19,7 @@ from simindex.errors import IndexLocked, IndexNotFound, InvalidOption
         ("memory=20 is too little for method='auto'",
          "--memory 20 is too little for --method auto"),
         ("memory_limit=1,024 bytes is too little", "--memory-limit 1,024 bytes is too little"),
+        ("similarity=-0.9 is not valid", "--similarity -0.9 is not valid"),
         ("no flips for header_bits=3", "no flips for header_bits=3"),
         ("ask for first=True", "ask for --first"),
         ("structures=['psm', 'foo'] is not valid", "--structures psm,foo is not valid"),

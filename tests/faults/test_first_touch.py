@@ -27,7 +27,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile, InvalidOption
 from simindex.planning import registry
-from simindex.storage.files.verification import section_of
+from simindex.storage.files.checksums import section_of
 
 ROWS = {1: 14_000, 2: 7_000}
 DESIGN = "bphs:G=4,g=1"
@@ -329,7 +329,7 @@ def test_auto_leaves_a_damaged_structure_and_says_so(
     for name in ("permuted.permuted_ns", "candidates.issl_within_ns"):
         monkeypatch.setattr(f"simindex.planning.{name}", lambda *_, **__: 0.0)
     if suffix == ".issl":
-        monkeypatch.setattr("simindex.planning.permuted.permuted_ns", lambda *_, **__: 1e12)
+        monkeypatch.setattr("simindex.planning.permuted_plans.permuted_ns", lambda *_, **__: 1e12)
     file = damaged.files(stored.path, suffix)[0]
     _, offset, size = next(damaged.chunks(file))
     with damaged.flipped(file, offset + size // 2), simindex.open(stored.path) as index:

@@ -11,7 +11,7 @@ from fuzzing.targets import TARGETS
 from reliability import report
 
 from simindex.errors import CorruptFile
-from simindex.storage.catalog.values import checksum
+from simindex.storage.catalog.sealed_values import checksum
 
 SEED = 20_260
 GOALS = {

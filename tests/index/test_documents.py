@@ -11,7 +11,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions, Recipe
 from simindex.errors import ClosedIndex, InvalidBatch
-from simindex.storage.tables import names
+from simindex.storage.tables import row_names
 
 ROWS = np.arange(40, dtype=np.uint64)
 KEYS = [f"k{n}" for n in range(40)]
@@ -20,7 +20,7 @@ KEYS = [f"k{n}" for n in range(40)]
 @pytest.fixture(params=["looked through", "in order"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How rows are found by their ids."""
-    monkeypatch.setattr(names, "LOOKED_THROUGH", 1 << 30 if "look" in request.param else 0)
+    monkeypatch.setattr(row_names, "LOOKED_THROUGH", 1 << 30 if "look" in request.param else 0)
     return str(request.param)
 
 

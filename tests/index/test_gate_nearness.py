@@ -77,16 +77,38 @@ def test_batches_and_fingerprints_are_documents(index: simindex.Index) -> None:
     ((None, 0.9, None), False, (None, 0.9, 0.95)),
     ((None, 0.9, 0.5), True, (None, 0.9, 0.5)),
     ((3, None, 0.9), False, (3, None, 0.9)),
+    ((None, None, None, "jaccard"), True, (None, None, 1.0)),
+    ((None, 0.7, None, "jaccard"), True, (None, 0.7, 0.95)),
 ])
 def test_sketches_are_asked_by_similarity(given: Any, sketched: bool, asked: Any) -> None:
     near = gate_nearness(*given, sketched=sketched)
     assert (near["h"], near["similarity"], near["recall"]) == asked
 
 
+def test_a_gate_goes_by_a_resemblance(index_path: Path) -> None:
+    """Of sets of words, which the caller gives."""
+    recipe = Recipe(ngram=1, weighting="binary", sketch_bits=512)
+    with simindex.open(index_path, "n", options=IndexOptions(keys="str", recipe=recipe)) as made:
+        made.append(recipe.batch(TEXTS[:1], keys=["k0"]))
+    near = TEXTS[0].replace("monday", "friday").replace("spring", "autumn")
+    words = [set(text.split()) for text in (TEXTS[0], near)]
+    resemblance = len(words[0] & words[1]) / len(words[0] | words[1])
+    assert 0.8 < resemblance < 0.84
+    with simindex.open(index_path) as index:
+        found = index.gate([near], similarity=0.7, measure="jaccard")
+        assert found.matches.similarity is not None and found.matches.similarity_error is not None
+        error = float(found.matches.similarity_error[0])
+        assert abs(float(found.matches.similarity[0]) - resemblance) < 2 * error
+        assert not index.gate([near], similarity=0.95, measure="jaccard").matched
+        with pytest.raises(InvalidOption, match="none is given"):
+            index.gate([near], measure="jaccard")
+
+
 def test_wrong_options_are_refused(index: simindex.Index) -> None:
     with index:
         refused: list[dict[str, Any]] = [
             {"h": 3, "similarity": 0.9}, {"max_matches": 0}, {"similarity": 2},
+            {"similarity": 0.9, "measure": "jaccard"}, {"similarity": 0.9, "measure": "words"},
         ]
         for wrong in refused:
             with pytest.raises(InvalidOption):

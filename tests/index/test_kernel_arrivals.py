@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ import pytest
 
 import simindex
 from simindex import Index, IndexOptions, Match, Recipe
-from simindex.errors import CorruptFile, InvalidBatch
-from simindex.index import arrivals, kernel_arrivals
+from simindex.errors import ClosedIndex, CorruptFile, InvalidBatch
+from simindex.index import arrivals, kernel_arrivals, turns
+from simindex.index.pace import Pace
 from simindex.query.answerer import Answerer
 from simindex.storage.tables.keys import key_hash
+from simindex.writing.recent import Recent
 
 
 def pages(count: int, seed: int = 1) -> list[str]:
@@ -46,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return documents
 
 
-def as_it_came(self: Any, text: Any, key: Any, *_: Any) -> kernel_arrivals.Left:
+def as_it_came(self: Any, text: Any, key: Any, *_: Any, accompanied: bool) -> kernel_arrivals.Left:
     """In place of `found`, so that every text is asked in the usual way."""
     return kernel_arrivals.Left(text, key)
 
@@ -87,14 +90,27 @@ RECIPES = {
 }
 
 
+@pytest.fixture
+def accompanied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call takes another thread to be beside it."""
+    monkeypatch.setattr(
+        turns._Beside, "__enter__", lambda beside: beside._turns()._enter(aside=True) or True
+    )
+    monkeypatch.setattr(arrivals, "ALONE_CALLS", 0)
+
+
+@pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("recipe", [
     pytest.param(recipe, id=name, marks=[] if name == "default" else pytest.mark.slow)
     for name, recipe in RECIPES.items()
 ])
 def test_they_are_found_and_stored_as_in_the_usual_way(
-    tmp_path: Path, recipe: Recipe, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, recipe: Recipe, asked: list[Any], monkeypatch: pytest.MonkeyPatch,
+    beside: bool, request: pytest.FixtureRequest,
 ) -> None:
     """Whatever the recipe makes of texts, and while rows are committed, deleted and merged."""
+    if beside:
+        request.getfixturevalue("accompanied")
     options = IndexOptions(
         keys=True, key_secret=bytes(16), recipe=recipe, batch_rows=256, min_merge=2
     )
@@ -239,3 +255,154 @@ def test_what_is_ready_goes_with_the_commit(index_path: Path) -> None:
         assert index._current().ready is None
         assert index.seen_or_add(third, "third") is None
         assert index._current().ready is not None
+
+
+# Beside another thread ---------------------------------------------------------------------------
+
+
+Meanwhile = Callable[[Index, Callable[[], Any]], None]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch, accompanied: None) -> Meanwhile:
+    """Has something done once, after a call has read what waits and before its text is asked."""
+    usual, waiting = Recent.place_apart, list[Callable[[], Any]]()
+
+    def place_apart(recent: Recent) -> Any:
+        if waiting:
+            waiting.pop()()
+        return usual(recent)
+
+    def then(index: Index, change: Callable[[], Any]) -> None:
+        if index._current().ready is not None:
+            index._current().ready.apart.clear()  # so that a place is made
+        waiting.append(change)
+
+    monkeypatch.setattr(Recent, "place_apart", place_apart)
+    return then
+
+
+def test_of_equal_texts_that_come_at_once_one_is_new(
+    index_path: Path, meanwhile: Meanwhile
+) -> None:
+    first, second, third = pages(3)
+    with opened(index_path) as index:
+        index.seen_or_add(first, "first")
+        meanwhile(index, lambda: index.seen_or_add(second, "inner"))
+        found = index.seen_or_add(second, "outer")
+        assert found is not None and (found.key, found.distance) == ("inner", 0)
+        meanwhile(index, lambda: index.seen_or_add(third, "third"))
+        found = index.seen_or_add(f"{second} more", "outer", h=64)
+        assert found is not None and found.key == "inner", "the nearest, which waited before"
+        assert len(index) == 0
+        index.commit()
+        assert len(index) == 3 and index.check() == []
+
+
+def test_what_another_thread_changes_meanwhile_is_seen(
+    index_path: Path, meanwhile: Meanwhile
+) -> None:
+    first, second, third = pages(3)
+    with opened(index_path) as index:
+        index.seen_or_add(first, "first")
+        index.commit()
+
+        def deleted() -> None:
+            index.delete(keys=["first"])
+
+        def committed() -> None:
+            index.seen_or_add(second, "second")
+            index.commit()
+
+        for change, text, found in (
+            (deleted, first, None), (committed, second, "second"), (committed, third, None),
+        ):
+            meanwhile(index, change)
+            match = index.seen_or_add(text, "new")
+            assert (match and match.key) == found
+        index.commit()
+        assert len(index) == 3 and index.check() == []
+
+
+def test_a_close_or_an_interrupt_meanwhile_reaches_the_caller(
+    index_path: Path, meanwhile: Meanwhile
+) -> None:
+    first, second = pages(2)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with opened(index_path) as index:
+        index.seen_or_add(first, "first")
+        meanwhile(index, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            index.seen_or_add(second, "second")
+        assert index.seen_or_add(second, "second") is None
+        meanwhile(index, index.close)
+        with pytest.raises(ClosedIndex):
+            index.seen_or_add("another text of five words", "third")
+    with simindex.open(index_path) as index:
+        assert len(index) == 2
+
+
+def test_errors_reach_the_thread_whose_text_caused_them(
+    index_path: Path, accompanied: None
+) -> None:
+    with opened(index_path) as index:
+        index.seen_or_add(pages(1)[0], "first")
+        with pytest.raises(InvalidBatch):
+            index.seen_or_add(b"\xff is not UTF-8", "key")
+        assert index.seen_or_add("", "empty") is None
+        index.commit()
+        assert len(index) == 1
+
+
+def test_threads_beside_each_other_keep_the_promises(
+    index_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four threads give the same texts under their own keys, each in an order of its own; in what
+    order a thread gave them, they are stored."""
+    monkeypatch.setattr(turns, "QUICK_S", 1.0)
+    monkeypatch.setattr(turns, "MOST_TURN_S", 0.002)
+    monkeypatch.setattr(arrivals, "ALONE_CALLS", 0)
+    monkeypatch.setattr(Pace, "count", lambda *_, **__: None)
+    texts, beside = pages(5000)[::5], [0]
+    usual = Recent.place_apart
+
+    def place_apart(recent: Recent) -> Any:
+        beside[0] += 1
+        return usual(recent)
+
+    monkeypatch.setattr(Recent, "place_apart", place_apart)
+    new: dict[int, list[int]] = {}
+    met: list[BaseException] = []
+
+    def give(seed: int) -> None:
+        own: list[int] = []
+        try:
+            for number in np.random.default_rng(seed).permutation(len(texts)).tolist():
+                if index.seen_or_add(texts[number], f"{seed}/{number}", h=0) is None:
+                    own.append(number)
+        except BaseException as error:
+            met.append(error)
+        new[seed] = own
+
+    with opened(index_path) as index:
+        index._handle.turns._most = 2
+        index.seen_or_add("a first text of six words", "first", h=0)
+        threads = [threading.Thread(target=give, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert met == []
+        assert beside[0], "no call ran beside another"
+        recent = index._handle.writer.committer.recent  # type: ignore[union-attr]
+        stored = recent._keys[1 : recent.count]
+        for seed, own in new.items():
+            assert [key for key in stored if key.startswith(f"{seed}/")] == [
+                f"{seed}/{number}" for number in own
+            ]
+        assert sorted(number for own in new.values() for number in own) == list(range(len(texts)))
+        index.commit()
+        assert len(index) == len(texts) + 1 and index.check() == []

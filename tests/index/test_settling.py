@@ -25,7 +25,7 @@ from simindex.index import handle, settling
 from simindex.planning.costs import CALL_NS, SEGMENT_NS
 from simindex.planning.question import Question
 from simindex.storage.files.durable import NewFile
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 from simindex.writing import policy
 from simindex.writing.writer import Writer
 

@@ -253,6 +253,163 @@ def _repeats(heard: list[int]) -> Iterator[tuple[int, int]]:
         last[one] = place
 
 
+# Beside each other -------------------------------------------------------------------------------
+
+
+class Loop(threading.Thread):
+    """Makes a call each time it is told, and says whether it ran beside another one."""
+
+    def __init__(self, of: Turns) -> None:
+        super().__init__(daemon=True)
+        self.of, self.told = of, list[bool]()
+        self._go, self._gone = threading.Semaphore(0), threading.Semaphore(0)
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            self._go.acquire()
+            with self.of.beside as accompanied:
+                self.told.append(accompanied)
+            self._gone.release()
+
+    def begin(self) -> None:
+        self._go.release()
+
+    def ended(self) -> bool:
+        return self._gone.acquire(timeout=PATIENCE_S)
+
+    def call(self) -> bool:
+        self.begin()
+        assert self.ended()
+        return self.told[-1]
+
+
+def makes_such_calls(of: Turns) -> None:
+    for _ in range(2):
+        with of.beside as accompanied:
+            assert not accompanied
+
+
+def another(of: Turns) -> Loop:
+    """A thread that may join at its next call; this one has the turn."""
+    other = Loop(of)
+    other.call()  # after the first call it is not expected back
+    makes_such_calls(of)
+    return other
+
+
+def test_two_threads_run_calls_of_a_kind_beside_each_other(clock: Clock) -> None:
+    of = Turns()
+    other = another(of)
+    with of.beside:
+        assert other.call()
+        assert other.call()
+        with of.beside as accompanied:
+            assert not accompanied, "a call within a call is a part of it"
+    with of.beside as accompanied:
+        assert accompanied
+
+
+def test_a_third_thread_waits_until_a_turn_is_over(clock: Clock) -> None:
+    of = Turns()
+    other = another(of)
+    with of.beside:
+        assert other.call()
+        third = Loop(of)
+        third.begin()
+        assert queued(of, 1)
+        assert other.call()
+        assert third.told == []
+        clock.now = of._turn.ends
+    assert third.ended()
+
+
+def test_a_call_of_another_kind_runs_beside_none(clock: Clock) -> None:
+    of, met = Turns(), list[str]()
+    other = another(of)
+    with of.beside:
+        assert other.call()
+        Caller(of, "exclusive", met)
+        assert queued(of, 1)
+        other.begin()
+        assert queued(of, 2), "it does not overtake the first in the queue"
+        clock.now = of._turn.ends
+    assert other.ended()
+    assert met == ["exclusive"]
+
+
+def test_none_joins_the_turn_of_another_kind_of_call(clock: Clock) -> None:
+    of = Turns()
+    other = another(of)
+    with of:
+        other.begin()
+        assert queued(of, 1)
+        clock.now = of._turn.ends
+    assert other.ended()
+
+
+@pytest.mark.parametrize("pauses", ["the turn", "the other"])
+def test_a_thread_that_pauses_between_calls_is_no_companion(clock: Clock, pauses: str) -> None:
+    """It would have to wait for the interpreter's lock at each of its calls."""
+    of = Turns()
+    other = another(of)
+    clock.now += turns.QUICK_S
+    if pauses == "the other":
+        makes_such_calls(of)
+    with of.beside:
+        if pauses == "the turn":
+            of._own.caller.quick = False
+        other.begin()
+        assert queued(of, 1)
+        clock.now = of._turn.ends
+    assert other.ended()
+
+
+@pytest.mark.parametrize("why", ["one processor", "turns are faster"])
+def test_no_thread_joins_where_it_would_be_slower(clock: Clock, why: str) -> None:
+    of = Turns(most=1 if why == "one processor" else 2)
+    other = another(of)
+    of._pace.paired = why == "one processor"
+    with of.beside:
+        other.begin()
+        assert queued(of, 1)
+        clock.now = of._turn.ends
+    assert other.ended()
+
+
+def test_a_second_thread_goes_once_turns_are_faster(clock: Clock) -> None:
+    of = Turns()
+    other = another(of)
+    with of.beside:
+        assert other.call()
+        of._pace.paired = False
+        other.begin()
+        assert queued(of, 1)
+        clock.now = of._turn.ends
+    assert other.ended()
+
+
+def test_a_place_beside_the_turn_is_passed_on(clock: Clock) -> None:
+    """To the first in the queue, if it makes such calls without a pause."""
+    of = Turns()
+    other, third = Loop(of), Loop(of)
+    other.call()
+    third.call()
+    makes_such_calls(of)
+    with of.beside:
+        assert other.call()
+        third.begin()
+        assert queued(of, 1)
+        clock.now = of._second.ends
+        of._turn.ends += 1.0
+        other.begin()
+        assert third.ended()
+        assert third.told[-1]
+        assert queued(of, 1)
+        clock.now = of._turn.ends
+    assert other.ended()
+
+
 # What ends a call --------------------------------------------------------------------------------
 
 
@@ -328,10 +485,11 @@ def interrupted_at(event: int) -> Iterator[list[str]]:
         sys.settrace(None)
 
 
+@pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("contended", [False, True])
 @pytest.mark.slow
 def test_an_interrupt_at_any_line_keeps_no_thread_waiting(
-    monkeypatch: pytest.MonkeyPatch, contended: bool
+    monkeypatch: pytest.MonkeyPatch, contended: bool, beside: bool
 ) -> None:
     """Of `with` while others wait before and behind it, or nobody does."""
     monkeypatch.setattr(turns, "PATIENCE_S", 0.02)
@@ -361,7 +519,7 @@ def test_an_interrupt_at_any_line_keeps_no_thread_waiting(
         behind.start()
         where: list[str] = []
         try:
-            with interrupted_at(event) as where, of:
+            with interrupted_at(event) as where, of.beside if beside else of:
                 pass
         except Interrupted:
             pass

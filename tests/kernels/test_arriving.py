@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from simindex.methods.psm import exhaustive_masks
 from simindex.records.sketches import record_bytes
 from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.storage.tables.permuted import permuted_rows
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table, sort_table
 
 H = 5
@@ -143,3 +144,95 @@ def test_a_place_is_written_and_no_other(wide: bool) -> None:
     others = [0, 1, 3, 4]
     assert (rows[others] == 7).all() and (weights[others] == 7).all()
     assert np.array_equal(weights[2:3], recipe.batch(["a text of some words"]).weights)
+
+
+# Apart -------------------------------------------------------------------------------------------
+
+
+def columns(recipe: Recipe, count: int, value: int = 7) -> tuple[Any, Any, Any]:
+    words = recipe.bits // 64
+    return (
+        np.full((count, words), value, np.uint64),
+        np.full((count, record_bytes(recipe.sketch_bits // 64)), value, np.uint8),
+        np.full((count, recipe.bits), value, np.float32),
+    )
+
+
+@pytest.mark.parametrize("recipe", [Recipe(), Recipe(bits=128, sketch_bits=64)], ids=["64", "128"])
+def test_a_row_apart_is_taken_and_compared_with_those_that_came(recipe: Recipe) -> None:
+    kernel = kernel_of_arrivals(recipe)
+    assert kernel is not None
+    batch, baton = recipe.batch(TEXTS[:6]), _native.Baton()
+    rows, sketches, weights = columns(recipe, 6, 0)
+    places = _native.Places(rows, sketches, weights)
+    own = columns(recipe, 1)
+    apart, none = _native.Places(*own), _native.Passages(recipe.bits // 64, 0)
+    for number in range(5):
+        assert kernel.arrive(TEXTS[number], places, number, none) == 0
+    assert kernel.arrive(TEXTS[5], places, 5, none, apart, baton) == 0
+    assert not rows[5].any(), "places stay as they are"
+    for made, wanted in zip(own, (batch.rows, batch.sketches, batch.weights), strict=True):
+        assert wanted is None or np.array_equal(made[0], wanted[5])
+    assert places.take(apart, 2, 5, none) is None
+    for made, column in zip(own, (rows, sketches, weights), strict=True):
+        assert np.array_equal(made[0], column[5])
+    assert kernel.arrive(TEXTS[3], places, 2, none, apart, baton) == 0, "of the first two"
+    assert places.take(apart, 2, 5, none) == (0, 3)
+    assert places.take(apart, 3, 5, none) == (0, 3)
+    assert places.take(apart, 4, 5, none) is None
+    found = kernel.arrive(TEXTS[3], places, 5, none, apart, baton)
+    assert found == (0, 3, -1, -1)
+    rows[4] = rows[3]
+    assert places.take(apart, 2, 5, none) == (0, 3), "the first"
+
+
+def test_a_row_apart_that_does_not_fit_is_refused() -> None:
+    recipe = Recipe()
+    kernel = kernel_of_arrivals(recipe)
+    assert kernel is not None
+    places, none = _native.Places(*columns(recipe, 2)), _native.Passages(1, 3)
+    apart = _native.Places(*columns(recipe, 1))
+    wide, sketched = (
+        _native.Places(*columns(one, 1)) for one in (Recipe(bits=128), Recipe(sketch_bits=64))
+    )
+    nothing, unweighted = _native.Places(*columns(recipe, 0)), _native.Places(
+        *columns(recipe, 1)[:2]
+    )
+    for wrong in (wide, sketched, nothing):
+        with pytest.raises(ValueError):
+            kernel.arrive("a text", places, 1, none, wrong)
+    with pytest.raises(ValueError):
+        kernel.arrive("a text", places, 3, none, apart)
+    kernel.arrive("a text of some words", places, 2, none, apart)
+    for wrong in (wide, sketched, nothing, unweighted):
+        with pytest.raises(ValueError):
+            places.take(wrong, 0, 1, none)
+    for first, count, passages in ((0, 2, none), (1, 0, none), (0, 1, _native.Passages(2, 3))):
+        with pytest.raises(ValueError):
+            places.take(apart, first, count, passages)
+
+
+def test_threads_with_a_baton_are_told_the_same() -> None:
+    """One that keeps it is not waited for longer than for a moment."""
+    recipe = Recipe()
+    kernel = kernel_of_arrivals(recipe)
+    assert kernel is not None
+    rows = recipe.batch(TEXTS).rows
+    places, none = _native.Places(rows.copy(), np.empty((len(TEXTS), 0), np.uint8)), (
+        _native.Passages(1, 0)
+    )
+    baton, wrong = _native.Baton(), []
+
+    def ask() -> None:
+        apart = _native.Places(*columns(recipe, 1))
+        for number in [*range(len(TEXTS))] * 20:
+            told = kernel.arrive(TEXTS[number], places, len(TEXTS), none, apart, baton)
+            if not isinstance(told, tuple) or told[0]:
+                wrong.append(told)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

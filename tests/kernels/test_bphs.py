@@ -13,7 +13,7 @@ from simindex._kernels import _native
 from simindex.bits.design import BlockDesign
 from simindex.methods import bphs
 from simindex.storage.tables.permuted import permuted_rows
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table, sort_table
 
 LEVELS = range(len(_native.levels()))

@@ -14,7 +14,7 @@ from simindex.bits.design import BlockDesign
 from simindex.methods import bphs, issl
 from simindex.methods.base import Asked, TablePlan
 from simindex.storage.tables import permuted
-from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.sorted_rows import SortedRows, header_bits
 from simindex.storage.tables.table import Table, sort_table
 
 H = 2

@@ -15,7 +15,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import InvalidOption
 from simindex.methods import psm
-from simindex.planning import memory_limit, permuted
+from simindex.planning import memory_limit, permuted_plans
 from simindex.query import call
 
 ROOMY, TIGHT = 1 << 30, 40 << 20
@@ -66,9 +66,9 @@ class TestUnboundedBatches(MethodContract):
 
     @pytest.fixture(autouse=True)
     def every_call_is_a_batch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(permuted, "LEAST_BATCH", 1)
-        monkeypatch.setattr(permuted, "LEAST_STREAMED", 1)
-        monkeypatch.setattr(permuted, "query_tables_ns", lambda *_, **__: 0.0)
+        monkeypatch.setattr(permuted_plans, "LEAST_BATCH", 1)
+        monkeypatch.setattr(permuted_plans, "LEAST_STREAMED", 1)
+        monkeypatch.setattr(permuted_plans, "query_tables_ns", lambda *_, **__: 0.0)
 
 
 # -- PSM below a recall of 1 ----------------------------------------------------------------------

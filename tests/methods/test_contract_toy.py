@@ -19,7 +19,7 @@ from simindex.planning import registry
 from simindex.planning.conditions import Conditions
 from simindex.planning.registry import Method
 from simindex.storage.files import readahead
-from simindex.storage.files.verification import verified
+from simindex.storage.files.checksums import verified
 from simindex.storage.tables.table import Table
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import simindex
 from simindex.bits.design import BlockDesign
 from simindex.methods import crowding
-from simindex.planning import candidates, permuted
+from simindex.planning import permuted_plans, table_plans
 from simindex.planning.conditions import Conditions
 from simindex.storage.tables.permuted import permuted_rows
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import sort_table
 
 ROWS = 30_000
@@ -129,6 +129,6 @@ def test_tables_over_queries_are_costed_by_the_crowd(bits: int) -> None:
     table = sort_table("", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)
     found = crowding.survey(table, 3)
     asked = Conditions(3, 1 << 16, found=found)
-    (plan,) = permuted.over_queries(table, asked)
-    (scanned,) = candidates.scans(table, asked)
+    (plan,) = permuted_plans.over_queries(table, asked)
+    (scanned,) = table_plans.scans(table, asked)
     assert (plan.nanoseconds > scanned.nanoseconds / 10) == (bits > 0)

@@ -20,7 +20,7 @@ from simindex.methods.stream import Stream
 from simindex.planning.costs import query_design, query_tables_ns
 from simindex.planning.machine import Machine
 from simindex.storage.tables.deletions import Deletions
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 from simindex.storage.tables.table import Table, sort_table
 from simindex.storage.tables.tombstones import from_deletions
 

@@ -140,6 +140,12 @@ def test_clusters_are_those_of_the_kept_pairs(
             assert (min(member, head), max(member, head)) in truth
     cosines = np.cos(np.pi * found.distance / (64 * WORDS))
     assert found.similarity == pytest.approx(cosines, abs=1e-6)
+    documents = list(found)
+    assert [one[:5] for one in documents[:3]] == [
+        (one.id, one.cluster, one.representative, one.distance, one.size) for one in documents[:3]
+    ]
+    assert [one.similarity for one in documents] == found.similarity.tolist()
+    assert [one.similarity_error for one in documents] == found.similarity_error.tolist()
     again = pickle.loads(pickle.dumps(found))  # noqa: S301
     assert again.similarity == pytest.approx(cosines, abs=1e-6)
     if mode == "components":

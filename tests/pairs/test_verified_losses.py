@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex import Recipe
+from simindex.pairs import doubtful_pairs
 from simindex.pairs import verified_losses as module
 from simindex.pairs.buffer_losses import NOWHERE, Nearness
 from simindex.pairs.doubtful_pairs import Verifier
@@ -113,7 +114,7 @@ def test_losses_are_those_of_a_plain_loop(
     by = apart if sketched else apart_by_rows
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "BLOCK_ROWS", block)
-        for place in (module, verifier):
+        for place in (module, doubtful_pairs):
             patched.setattr(place, "MOST_COMPARED", most_compared)
         found = verified_losses(
             columns[:, :1].copy(), packed(columns[:, 1:], None) if sketched else None,

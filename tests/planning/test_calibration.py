@@ -15,15 +15,15 @@ from simindex.bits import vosh
 from simindex.bits.volatility import BINS, Volatility, from_random_pairs
 from simindex.methods import psm, scan
 from simindex.methods.base import Asked, TablePlan
-from simindex.planning import calibration, candidates, registry
+from simindex.planning import calibration, registry, table_plans
 from simindex.planning.calibration import Calibration, NearPairs
-from simindex.planning.candidates import exact_plan
 from simindex.planning.conditions import Conditions
 from simindex.planning.costs import scanning_ns
 from simindex.planning.machine import USUAL
 from simindex.planning.registry import Method
-from simindex.query import learning, plans
-from simindex.query.learning import calibrate, find_near_pairs
+from simindex.planning.table_plans import exact_plan
+from simindex.query import flip_statistics, plans
+from simindex.query.flip_statistics import calibrate, find_near_pairs
 from simindex.storage.tables.table import sort_table
 
 NO_PAIRS = NearPairs(
@@ -251,7 +251,7 @@ def test_near_pairs_are_those_of_brute_force(crawled: Path) -> None:
 def test_hot_text_counts_with_a_few_of_its_pairs(
     index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(learning, "PAIRS_OF_A_TEXT", 5)
+    monkeypatch.setattr(flip_statistics, "PAIRS_OF_A_TEXT", 5)
     bits = np.uint64(1) << np.arange(60, dtype=np.uint64)
     with simindex.open(index_path, "c") as index:
         index.append(Batch(np.zeros(1, np.uint64), weights=-np.ones((1, 64), np.float32)))
@@ -276,20 +276,20 @@ def test_budget_bounds_the_rows_that_are_looked_for(
     """They are looked for by the method of the plan, whichever it is."""
     asked = []
     counting = Method(
-        "counting", candidates.scans,
+        "counting", table_plans.scans,
         lambda table, plan, given: (
             asked.append(len(given.queries)), scan.search(table, plan, given)
         )[1],
     )
     monkeypatch.setitem(registry.METHODS, "counting", counting)
     monkeypatch.setattr(
-        learning, "exact_plan",
+        flip_statistics, "exact_plan",
         lambda table, asked: TablePlan("counting", 0, 0, True, 1e6),
     )
     with simindex.open(crawled) as index:
         find_near_pairs(index._current(), h=3, budget_s=1e-9)
         tables = len(index._current().tables)
-    assert sum(asked) == learning.FEWEST_ROWS * tables
+    assert sum(asked) == flip_statistics.FEWEST_ROWS * tables
 
 
 def test_empty_index_is_calibrated_provisionally(index_path: Path) -> None:

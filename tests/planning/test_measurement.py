@@ -15,7 +15,7 @@ from simindex.errors import CorruptFile
 from simindex.planning import measurement
 from simindex.planning.machine import Machine
 from simindex.planning.rounds import REPEATED, Rounds
-from simindex.storage.catalog.values import pack
+from simindex.storage.catalog.sealed_values import pack
 
 SMALL = (300, 5_000, 40_000)
 

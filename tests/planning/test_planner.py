@@ -17,9 +17,9 @@ from simindex.bits import vosh
 from simindex.bits.design import BlockDesign
 from simindex.errors import InvalidOption
 from simindex.methods.base import QueryPlan, TablePlan, TopTablePlan
-from simindex.planning import conditions, permuted, planner, question, registry
+from simindex.planning import conditions, permuted_plans, planner, question, registry
 from simindex.planning.question import Question
-from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.sorted_rows import SortedRows, header_bits
 from simindex.storage.tables.table import Table
 
 
@@ -142,7 +142,7 @@ def test_the_cheapest_design_is_taken() -> None:
 
 def test_designs_are_asked_for_by_name_and_radius() -> None:
     def names(method: str, h: int) -> list[str]:
-        return [d.structure for d in permuted.asked_designs(method, h, DESIGNS)]
+        return [d.structure for d in permuted_plans.asked_designs(method, h, DESIGNS)]
 
     assert names("bphs", 3) == names("auto", 3) == [d.structure for d in DESIGNS]
     assert names("auto", 8) == names("bphs", 8) == ["bphs:G=9,g=1"]
@@ -150,10 +150,10 @@ def test_designs_are_asked_for_by_name_and_radius() -> None:
     assert names("auto", 9) == names("psm", 3) == names("scan", 3) == []
     for method in ("bphs", "bphs:G=5,g=2"):
         with pytest.raises(InvalidOption, match="use bphs:") as caught:
-            permuted.asked_designs(method, 9, DESIGNS)
+            permuted_plans.asked_designs(method, 9, DESIGNS)
         assert caught.value.data["designs"]
     with pytest.raises(InvalidOption, match="compact --structures"):
-        permuted.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
+        permuted_plans.asked_designs("bphs:G=7,g=1", 3, DESIGNS)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex._kernels import _native
 from simindex.methods import bphs, psm
-from simindex.planning import candidates, costs, permuted
+from simindex.planning import costs, permuted_plans, table_plans
 
 DESIGN = "bphs:G=4,g=1"
 ROWS, FLIPS = 30_000, 9
@@ -135,12 +135,12 @@ def test_what_is_costed_is_what_runs_and_what_is_explained(
 
         return costed
 
-    for module, name in ((candidates, "probing_ns"), (permuted, "permuted_ns")):
+    for module, name in ((table_plans, "probing_ns"), (permuted_plans, "permuted_ns")):
         monkeypatch.setattr(module, name, noted(getattr(costs, name)))
     monkeypatch.setattr(
         "simindex.planning.calibration.Calibration.flips", lambda *_: FLIPS
     )
-    monkeypatch.setattr(candidates, "NARROWEST", 0)
+    monkeypatch.setattr(table_plans, "NARROWEST", 0)
     # Nothing is repeated to measure the recall: that would be planned and run by itself.
     monkeypatch.setattr(stored._answerer.spot_checks, "due", lambda *_: None)
     told = set()

@@ -15,7 +15,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import CorruptFile
 from simindex.methods import scan
-from simindex.planning import candidates, registry
+from simindex.planning import registry, table_plans
 from simindex.planning.planner import plan, plan_top
 from simindex.planning.question import Question, TopQuestion
 from simindex.planning.registry import Method
@@ -95,7 +95,7 @@ def test_damage_is_left_with_a_warning_unless_it_is_needed(
         raise CorruptFile("lists of nothing", path="lists")
 
     tables = index._current().tables
-    row = Method("toy", candidates.scans, scan.search, survey=damaged)
+    row = Method("toy", table_plans.scans, scan.search, survey=damaged)
     with caplog.at_level(logging.WARNING, "simindex"):
         assert surveys.within(tables, [row], 3, needed=False) == {"toy": [None] * len(tables)}
     assert "lists of nothing" in caplog.text

@@ -11,7 +11,7 @@ import pytest
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.methods.base import Found
-from simindex.query import learning
+from simindex.query import flip_statistics
 
 
 def test_matches_at_once_do_not_grow_with_the_index(
@@ -20,7 +20,7 @@ def test_matches_at_once_do_not_grow_with_the_index(
     rng = np.random.default_rng(0)
     near = np.uint64(1) << rng.integers(0, 64, 3000).astype(np.uint64)
     sizes: list[int] = []
-    real = learning.search_by
+    real = flip_statistics.search_by
 
     def noting(*arguments: Any) -> Found:
         found = real(*arguments)
@@ -32,11 +32,11 @@ def test_matches_at_once_do_not_grow_with_the_index(
         weights = np.ones((3000, 64), np.float32)
         index.append(Batch(near, weights=weights))
         index.commit()
-        whole = learning.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
+        whole = flip_statistics.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
         assert whole.texts == 400
-        monkeypatch.setattr(learning, "MATCHES_AT_ONCE", 20_000)
-        monkeypatch.setattr(learning, "search_by", noting)
-        found = learning.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
+        monkeypatch.setattr(flip_statistics, "MATCHES_AT_ONCE", 20_000)
+        monkeypatch.setattr(flip_statistics, "search_by", noting)
+        found = flip_statistics.find_near_pairs(index._current(), h=3, budget_s=float("inf"))
     assert max(sizes[1:]) <= 20_000
     assert np.array_equal(found.text, whole.text)
     assert np.array_equal(found.differing, whole.differing)

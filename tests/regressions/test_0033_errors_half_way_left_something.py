@@ -15,7 +15,7 @@ from simindex import Batch, IndexOptions, StorageFailed
 from simindex.storage.catalog import leases
 from simindex.storage.catalog.catalog import Edit
 from simindex.storage.tables.table import Table
-from simindex.writing import edits, ownership
+from simindex.writing import catalog_edit, ownership
 
 ROWS = np.arange(40, dtype=np.uint64)
 
@@ -75,7 +75,7 @@ def test_an_existing_index_that_cannot_be_asked_gives_a_typed_error(
 
 
 @pytest.mark.parametrize("owner, method", [
-    (Table, "compute_directory"), (Edit, "add_segment"), (edits, "_add_tombstones"),
+    (Table, "compute_directory"), (Edit, "add_segment"), (catalog_edit, "_add_tombstones"),
 ])
 def test_segment_of_a_commit_that_ran_out_of_memory_is_removed(
     index_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, method: str

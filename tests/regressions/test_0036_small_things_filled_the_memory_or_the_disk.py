@@ -24,7 +24,7 @@ from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
-from simindex.storage.catalog.values import seal
+from simindex.storage.catalog.sealed_values import seal
 from simindex.storage.files.durable import link
 
 ROWS = np.arange(40, dtype=np.uint64)

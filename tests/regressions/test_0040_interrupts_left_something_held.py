@@ -15,7 +15,7 @@ import pytest
 import simindex
 from simindex.errors import CorruptFile
 from simindex.storage import location
-from simindex.storage.catalog import leases, values
+from simindex.storage.catalog import leases, sealed_values
 from simindex.storage.catalog.environment import Environment
 from simindex.storage.catalog.leases import Lease
 from simindex.writing.committer import Committer
@@ -111,9 +111,9 @@ def test_what_a_handler_raises_is_no_damage(
     with monkeypatch.context() as patch:
         patch.setattr(msgpack, "unpackb", late)
         with pytest.raises(type(error)):
-            values.unpack("head", b"\x90")
+            sealed_values.unpack("head", b"\x90")
     with pytest.raises(CorruptFile):
-        values.unpack("head", b"\x91")
+        sealed_values.unpack("head", b"\x91")
 
 
 def test_a_reader_that_opens_while_the_index_is_replaced_gets_the_new_one(

@@ -21,7 +21,7 @@ from simindex.index import handle
 from simindex.storage.catalog import leases
 from simindex.storage.catalog.environment import Environment, InTransaction
 from simindex.storage.files import locks
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 from simindex.writing import committer
 
 ROWS = np.arange(1, 401, dtype=np.uint64)

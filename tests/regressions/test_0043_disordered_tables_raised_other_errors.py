@@ -18,7 +18,7 @@ from simindex.errors import CorruptFile
 from simindex.storage.tables import compaction
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.segment import KEY_OFFSETS
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.structure import FINGERPRINTS
 
 STRUCTURES = ("psm", "bphs:G=4,g=1", "issl:w=8")

@@ -35,7 +35,7 @@ from simindex.errors import SimindexError
 from simindex.index import handle
 from simindex.repair import catalog_file, catalog_records, damaged_files, segment_remains
 from simindex.resources.threads import begin
-from simindex.storage import segmentfiles, view
+from simindex.storage import segment_files, view
 from simindex.storage.catalog import (
     catalog,
     environment,
@@ -43,7 +43,7 @@ from simindex.storage.catalog import (
     lmdb_files,
     pages,
     records,
-    values,
+    sealed_values,
 )
 from simindex.storage.files import (
     descriptor,
@@ -67,8 +67,8 @@ OPENING = (
     environment, format, lmdb_files, locks, damaged_files, pages, leases, segment_remains, removal,
 )
 HOLDING = (
-    *OPENING, catalog, committer, handle, records, segment, segmentfiles,
-    values, view, waiting, writer
+    *OPENING, catalog, committer, handle, records, segment, segment_files,
+    sealed_values, view, waiting, writer
 )
 
 WHOLE_CALLS = 40

@@ -15,7 +15,7 @@ import pytest
 import simindex
 from simindex.errors import CommitFailed, ReadOnlyIndex
 from simindex.repair.steps import Steps
-from simindex.storage.segmentfiles import Merged, SegmentFiles
+from simindex.storage.segment_files import Merged, SegmentFiles
 from simindex.storage.view import View
 from simindex.writing.committer import Committer
 from simindex.writing.merges import State

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import StorageFull
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 
 KEYS = [f"k{number}" for number in range(6)]
 

@@ -13,7 +13,7 @@ import pytest
 import simindex
 from simindex.errors import CorruptFile
 from simindex.storage.catalog import pages
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 from simindex.writing import merges
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")

@@ -17,7 +17,7 @@ from leftovers import left_over
 
 import simindex
 from simindex import IndexOptions
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 
 
 def test_close_waits_for_a_merge_that_python_counts_as_ended(

@@ -13,7 +13,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.repair.catalog_records import CatalogRecords
 from simindex.storage.catalog.records import Head
-from simindex.storage.catalog.values import seal
+from simindex.storage.catalog.sealed_values import seal
 
 
 def test_pages_without_a_tree_still_give_waiting_rows_and_deletions(

@@ -9,7 +9,7 @@ import pytest
 from repairable import Held, examine, fresh, rows_of
 
 import simindex
-from simindex.storage import segmentfiles
+from simindex.storage import segment_files
 
 
 @pytest.mark.parametrize("named_inputs", [True, False], ids=["named", "unnamed"])
@@ -21,9 +21,9 @@ def test_a_merged_segment_and_its_inputs_are_not_both_taken(
     """Also where the merged one was written by a version that did not name its inputs."""
     path = fresh(unkeyed, tmp_path / "index")
     if not named_inputs:
-        pack = segmentfiles.describe
+        pack = segment_files.describe
         monkeypatch.setattr(
-            segmentfiles, "describe", lambda options, inputs, **more: pack(options, (), **more)
+            segment_files, "describe", lambda options, inputs, **more: pack(options, (), **more)
         )
     inputs = {p: p.read_bytes() for p in (path / "segments").iterdir()}
     before = (path / "catalog" / "data.mdb").read_bytes()

@@ -35,7 +35,7 @@ from simindex.errors import (
 )
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.files import disk
-from simindex.storage.files.names import KEPT_PREFIX, REPAIRED_CATALOG
+from simindex.storage.files.file_names import KEPT_PREFIX, REPAIRED_CATALOG
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 

@@ -35,6 +35,13 @@ def test_distances_have_no_similarity() -> None:
     assert match == {"id": 7, "key": None, "distance": 3}
 
 
+def test_an_estimate_has_an_error() -> None:
+    """Also of equal bits, where it is less than four decimals tell."""
+    one = replace(flagged(), matches=[Match(0, 7, None, 0, 1.0, 1.3e-5)])
+    (match,) = json.loads(written(GateLines, [one]).splitlines()[0])["matches"]
+    assert (match["similarity"], match["similarity_error"]) == (1.0, 0.0001)
+
+
 def test_hostile_names_come_back_as_they_were() -> None:
     text = written(GateLines, [flagged(HOSTILE, to=HOSTILE.encode("utf-8", "replace"))])
     assert text.count("\n") == 2

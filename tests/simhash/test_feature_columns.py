@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -97,6 +99,22 @@ def test_threads_and_several_vocabularies_change_no_row(monkeypatch: pytest.Monk
     )
     for number, features in enumerate(columns):
         require_same(fitted, features, texts[500 * number : 500 * (number + 1)])
+
+
+def test_calls_at_once_count_each_text_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No call takes the tables of another one, which still counts into them."""
+    monkeypatch.setattr(recipe_kernels, "TAKEN_FEATURES", 500)
+    texts = [" ".join(f"w{(row * 37 + word) % 900}" for word in range(90)) for row in range(9000)]
+    parts = [texts[start : start + 1000] for start in range(0, 9000, 1000)]
+    recipe: Any = simindex.Recipe(ngram=1, weighting="balanced-tfidf")
+    keeper = FeatureKeeper(recipe, calls=3)
+    with ThreadPoolExecutor(3) as pool:
+        columns = list(pool.map(partial(kept, keeper), parts))
+    assert len({id(features._vocabulary) for features in columns}) > 3
+    fitted = recipe.fit(keeper.counted())
+    assert fitted == recipe.fit(texts)
+    for features, part in zip(columns, parts, strict=True):
+        require_same(fitted, features, part)
 
 
 def test_a_feature_may_occur_more_often_than_an_entry_counts() -> None:

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from simindex._kernels import LEVELS, _native
 from simindex.bits.sets import NUMBERS
 from simindex.simhash.recipe import Recipe
+from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.simhash.weighting import (
     COUNTED_PROJECTIONS,
+    STEPS_PER_UNIT,
     counted_projection,
     idf_shift,
     idf_step,
@@ -25,6 +27,11 @@ def test_a_step_between_two_counts_is_in_the_middle():
     assert idf_step(1000, 7, 7) == idf_step(1000, 7)
     middle = (idf_step(1000, 1) + idf_step(1000, 100)) / 2
     assert abs(idf_step(1000, 1, 100) - middle) <= 1
+
+
+def test_a_weight_of_1_has_the_steps_that_the_kernels_give_it():
+    kernel = kernel_of_arrivals(Recipe())
+    assert kernel.steps(np.arange(3, dtype=np.uint64)).tolist() == [STEPS_PER_UNIT] * 3
 
 
 def buckets_of(table: dict[int, int]) -> np.ndarray:

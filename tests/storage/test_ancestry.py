@@ -9,7 +9,7 @@ import pytest
 from simindex.errors import CorruptFile
 from simindex.storage.ancestry import Branch, State, branched, decode, encode, why_not_older
 from simindex.storage.catalog.records import Head, Run
-from simindex.storage.catalog.values import pack
+from simindex.storage.catalog.sealed_values import pack
 
 A, B = Branch(b"a" * 8, 5), Branch(b"b" * 8, 9)
 

@@ -39,7 +39,7 @@ from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.records import SealedHead
 from simindex.storage.files import disk, removal
 from simindex.storage.files.durable import NewFile
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 from simindex.storage.tables import compaction
 from simindex.writing import merges, policy
 from simindex.writing import writer as writing

@@ -11,7 +11,7 @@ import simindex
 from simindex import IndexOptions
 from simindex.errors import StorageFull
 from simindex.storage.files.refusals import no_space
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 from simindex.writing import waiting as module
 
 SPILL = 64

@@ -39,7 +39,7 @@ from leftovers import left_over, pages_named, pages_stored
 import simindex
 from simindex import IndexOptions
 from simindex.errors import CommitFailed, ReadOnlyIndex, StorageFailed, StorageFull
-from simindex.storage import segmentfiles
+from simindex.storage import segment_files
 
 # Forks are what is tested here; from Python 3.12 on they warn of the threads that numpy keeps.
 pytestmark = [
@@ -342,7 +342,7 @@ def test_merged_segment_that_cannot_be_opened_is_removed(
         index.append(np.arange(8, dtype=np.uint64))
         index.commit()
         with monkeypatch.context() as patch:
-            patch.setattr(segmentfiles, "open_segment", fail)
+            patch.setattr(segment_files, "open_segment", fail)
             with pytest.raises(StorageFailed):
                 index.compact(full=True)
         assert left_over(index_path) == []

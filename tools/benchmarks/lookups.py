@@ -18,7 +18,7 @@ from benchmarks.corpora import SLICE_ROWS, U64, H, oracle
 from benchmarks.exact import Skewed, rewritten
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import sort_table
 
 SLICE_QUERIES = 1 << 16

@@ -24,7 +24,7 @@ from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.stored import Stored, prepare
 from simindex import Batch, IndexOptions
-from simindex.planning.diskspeed import read_bytes_s
+from simindex.planning.disk_speed import read_bytes_s
 from simindex.planning.forecast import Forecast, forecast
 from simindex.planning.machine import Machine
 from simindex.storage.files import readahead

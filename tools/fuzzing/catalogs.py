@@ -29,7 +29,7 @@ from simindex.storage import snapshot
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.catalog.environment import DATABASES
 from simindex.storage.catalog.records import Reading, stored_options
-from simindex.storage.catalog.values import PARTED, checksum, pack, unpack
+from simindex.storage.catalog.sealed_values import PARTED, checksum, pack, unpack
 from simindex.storage.tables.sketches import sketches_at
 
 Records = dict[tuple[str, bytes], bytes]

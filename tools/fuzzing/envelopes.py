@@ -30,12 +30,12 @@ from simindex.storage.files.envelope import (
     SECTION,
     open_envelope,
 )
-from simindex.storage.tables import deletionfile, permuted, slicelist
+from simindex.storage.tables import deletion_file, permuted, slice_lists
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.segment import KEY_OFFSETS, Segment, open_segment
 from simindex.storage.tables.sketches import SKETCHES, sketches_at
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 from simindex.storage.tables.tombstones import Tombstones
 
 BPHS = "bphs:G=3,g=1,r=2"
@@ -160,7 +160,7 @@ def execute(data: bytes) -> None:
         return
     if kind == ".dead":
         keyed = envelope.section(KEY_OFFSETS, "<i8") is not None
-        look_up(deletionfile.run_of(envelope, keyed=keyed))
+        look_up(deletion_file.run_of(envelope, keyed=keyed))
         return
     _search_structure(kind, directory, path, data, envelope.footer_checksum)
 
@@ -189,7 +189,7 @@ def look_up(run: Tombstones) -> None:
     run.killed(QUERIES, keys, np.arange(4), np.zeros(1, np.uint64))
     ids = run.id[:4].copy()
     run.killed(ids, keys, np.arange(len(ids)), np.zeros(1, np.uint64))
-    deletionfile.disorder(run)
+    deletion_file.disorder(run)
     with suppress(CorruptFile):
         run.since(run.newest - 1)
     run.misplaced(bytes(16))
@@ -227,7 +227,7 @@ def _search_structure(
             for _ in permuted.disorder(tables, permuted.content_sum(segment.fingerprints)):
                 pass
         else:
-            segment.slices = slicelist.open_slices(folder, record, about)
+            segment.slices = slice_lists.open_slices(folder, record, about)
             for error in (0, 2):
                 plan = TablePlan(structure, 0, 0, True, 0.0, max_error=error)
                 issl.within(segment, plan, Asked(queries, 8))

@@ -17,7 +17,7 @@ from simindex.planning.machine import Machine
 from simindex.query import audit
 from simindex.simhash import recipe_bytes
 from simindex.storage.catalog.records import Head, Run, stored_options
-from simindex.storage.catalog.values import unpack
+from simindex.storage.catalog.sealed_values import unpack
 from simindex.storage.files.format import FORMAT_MAGIC, read_format, write_format
 
 TEXTS = ["the quick brown fox jumps over the lazy dog", "a dog", ""]

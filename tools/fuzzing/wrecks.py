@@ -23,7 +23,7 @@ from simindex import Batch, IndexOptions
 from simindex.arrays import I64, U64
 from simindex.errors import SimindexError
 from simindex.repair.catalog_records import CatalogRecords
-from simindex.storage.catalog.values import checksum
+from simindex.storage.catalog.sealed_values import checksum
 
 GONE, CUT = 0xFFFFFF, 255
 PAGE_BYTES = 4096

@@ -58,7 +58,7 @@ from reliability.stages import (
 from reliability.trials import Tally, parts_of, workplace
 from simindex import Batch, IndexOptions
 from simindex.query.arrangement import joined
-from simindex.storage.files.verification import VERIFY
+from simindex.storage.files.checksums import VERIFY
 
 
 def any_answer(found: Any, rows: Rows) -> str:
@@ -347,6 +347,8 @@ def _questions() -> Iterator[Call]:
     yield Call("gate", {"documents": QUERIES, "h": None, "similarity": SIMILARITY, "recall": 1.0,
                         "limit": None, "max_matches": 1 << 20, "max_share": 0.5,
                         "memory_limit": ROOM}, mode="r", answer=_gated(ASKED, RADIUS))
+    yield Call("gate", {"documents": QUERIES, "similarity": RESEMBLANCE, "measure": "jaccard",
+                        "recall": 1.0, "limit": None}, mode="r", answer=_gated(ASKED, RADIUS))
     yield Call("query", {"batch": KEYED_QUERIES}, on="keyed", mode="r",
                answer=brute.wrong_matches(KEYED_ASKED, KEYED_H))
     yield Call("query", {"batch": KEYED_QUERIES, "h": None}, on="keyed", mode="r",

@@ -10,7 +10,7 @@ import simindex
 from reliability import calls
 from reliability.calls import METHODS
 from simindex.index.handle import Mode
-from simindex.storage.files.verification import VERIFY
+from simindex.storage.files.checksums import VERIFY
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "query.method": METHODS, "ingest.method": METHODS, "explain.method": METHODS,

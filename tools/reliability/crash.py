@@ -24,7 +24,7 @@ from reliability.workloads import State, deterministic, pages_left, rows_of
 from simindex import Batch, IndexOptions
 from simindex.errors import IndexExists, IndexNotFound, SimindexError
 from simindex.records.reports import Finding
-from simindex.storage.files.names import KEPT_PREFIX
+from simindex.storage.files.file_names import KEPT_PREFIX
 from simindex.writing.ownership import exists
 
 PATIENCE_S = 60.0

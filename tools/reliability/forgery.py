@@ -21,7 +21,7 @@ import msgpack
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.storage.catalog import values
+from simindex.storage.catalog import sealed_values
 from simindex.storage.files.envelope import CHUNK_BYTES, FOOTER, HEADER, PAGE_BYTES, SECTION
 from simindex.storage.tables.structure import DESCRIPTION, UNDECODABLE
 
@@ -140,7 +140,7 @@ def forge(path: Path, puts: Callable[[Callable[[str, bytes], Any]], dict[Any, An
                 return (txn.get(key, db=databases[database]) or b"")[:-4]
 
             for (database, key), payload in puts(get).items():
-                txn.put(key, values.seal(database, key, payload), db=databases[database])
+                txn.put(key, sealed_values.seal(database, key, payload), db=databases[database])
         size = (env.info()["last_pgno"] + 1) * env.stat()["psize"]
     data = path / "catalog" / "data.mdb"
     os.truncate(data, max(size, data.stat().st_size))
@@ -162,7 +162,7 @@ def forge_named(
 
     def puts(get: Callable[[str, bytes], Any]) -> dict[Any, Any]:
         head = msgpack.unpackb(get("head", b"head"))
-        crc = values.checksum(database, key, payload)
+        crc = sealed_values.checksum(database, key, payload)
         for entry in head[place]:
             if entry[0] == name:
                 entry[-1] = crc
@@ -181,7 +181,7 @@ def forge_record(path: Path, segment: str, change: Callable[[list[Any]], Any]) -
         head = msgpack.unpackb(get("head", b"head"))
         for entry in head[2]:
             if entry[0] == segment:
-                entry[1] = values.checksum("segments", segment.encode(), payload)
+                entry[1] = sealed_values.checksum("segments", segment.encode(), payload)
         return {
             ("segments", segment.encode()): payload, ("head", b"head"): msgpack.packb(head),
         }

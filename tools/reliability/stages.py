@@ -34,7 +34,7 @@ from simindex.index import deadline
 from simindex.planning import measurement
 from simindex.planning.machine import Machine
 from simindex.storage.files import removal
-from simindex.storage.segmentfiles import SegmentFiles
+from simindex.storage.segment_files import SegmentFiles
 from simindex.storage.tables import times
 
 MERGE_THREAD = "simindex merge"

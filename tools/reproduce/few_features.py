@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from simindex import Recipe
 from simindex.arrays import U8
 from simindex.bits.sets import NUMBERS, by_sizes
-from simindex.query.sketches import apart
+from simindex.query.sketch_filter import apart
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 

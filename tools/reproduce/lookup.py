@@ -29,8 +29,8 @@ from simindex.errors import InvalidOption
 from simindex.methods.base import Found
 from simindex.methods.bphs import refuse_missing
 from simindex.methods.psm import exhaustive_masks
-from simindex.storage.files.verification import verified, verified_at
-from simindex.storage.tables.sortedrows import SortedRows
+from simindex.storage.files.checksums import verified, verified_at
+from simindex.storage.tables.sorted_rows import SortedRows
 from simindex.storage.tables.table import Table
 
 Lookup = Literal["directory", "binary", "interpolation"]

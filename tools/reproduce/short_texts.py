@@ -26,7 +26,7 @@ from reproduce import few_features, pages, truth
 from reproduce.few_features import F64
 from simindex import Recipe
 from simindex.bits.sets import by_sizes
-from simindex.query.sketches import apart
+from simindex.query.sketch_filter import apart
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.weighting import WEIGHTINGS, WeightingName, counted_projection

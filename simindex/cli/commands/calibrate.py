@@ -154,13 +154,14 @@ def _existing(index: simindex.Index, origin: str) -> Iterator[str]:
 
 def lines_of(found: CalibrationReport, *, verbose: bool = False) -> Iterator[str]:
     """The tables for people; all recipes and lengths with `verbose`."""
-    for name, advice in (("recommended", found.own), ("better", found.advice)):
-        if advice is None or (name == "better" and advice == found.own):
-            continue
-        sketch = f"with a sketch of {advice.sketch_bits} bits: " * (name == "better")
-        if name == "better" and advice.sketch_bits < (found.own or advice).sketch_bits:
-            sketch = "without a sketch: " if not advice.sketch_bits else sketch
-        yield f"{name:<12} {sketch}{advised(advice)}"
+    own_advice, best = found.own, found.advice
+    if own_advice is not None and best is not None:
+        yield f"{'recommended':<12} {advised(own_advice)}"
+        if best != own_advice:
+            # Of several that reach both, that of the narrowest sketch is the best.
+            name = "enough" if own_advice.reached else "better"
+            width = f"with a sketch of {best.sketch_bits} bits"
+            yield f"{name:<12} {width if best.sketch_bits else 'without a sketch'}: {advised(best)}"
     own = found.pairs[0].features if found.pairs else ""
     yield ""
     yield f"pairs in the sample; near-duplicates have a cosine of {found.similarity:g} or more"

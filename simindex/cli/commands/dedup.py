@@ -161,8 +161,6 @@ def dedup(
         temporary_folder,
     )
     from simindex.cli.dedup.output_streams import audit_file, audit_format, whole_writes
-    from simindex.cli.dedup.run import Run
-    from simindex.cli.dedup.two_readings import Ranking
 
     inputs = inputs or ("-",)
     require_inputs(inputs)
@@ -208,10 +206,13 @@ def dedup(
             matched = temporary(folder / "kept", asked, keys=False if whole else "str")
         else:
             matched = lasting(Path(index_path), asked)
+        from simindex.cli.dedup.run import Run  # with the search, once documents are there
+        from simindex.cli.dedup.two_readings import Ranking
+
         opened.enter_context(matched.index)
         rows_before = len(matched.index)
         near = _nearness(matched, h, similarity, measure, recall, calibrated=calibrated,
-                         weighted=not verify_text)
+                         weighted=not (verify_text or whole))
         h, similarity_given = near.h, similarity
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity

@@ -33,7 +33,7 @@ from simindex.cli.prepared_documents import Learning, prepare
 from simindex.cli.progress import Progress
 from simindex.cli.python_functions import LEAST_WORDS, Function, functions_of, modules_below
 from simindex.cli.shared_options import NamedPath, distance, json_option
-from simindex.cli.worddiff import WordDiff
+from simindex.cli.word_diff import WordDiff
 from simindex.errors import IndexExists, InvalidInput
 from simindex.inputs.read_options import ReadOptions
 from simindex.values import dataclass

@@ -14,10 +14,10 @@ import click
 import simindex
 from simindex.cli.app import program
 from simindex.cli.chunks import why_none
-from simindex.cli.commands.query import METHODS, fingerprint_option, text_option, top_options
 from simindex.cli.console import compacted, count, duration, emit, say
 from simindex.cli.numbers import Share
 from simindex.cli.opening import open_index
+from simindex.cli.query_options import METHODS, fingerprint_option, text_option, top_options
 from simindex.cli.questions import as_row
 from simindex.cli.recipes import recipe_of_questions
 from simindex.cli.shared_options import (

@@ -34,7 +34,7 @@ from simindex.cli.shared_options import (
     process_limit_option,
     threads_option,
 )
-from simindex.cli.similarity import require_one
+from simindex.cli.similarity import measure_option, require_one
 from simindex.cli.slots import read_ahead
 from simindex.cli.targets import require_apart
 from simindex.inputs.reading import require_inputs
@@ -58,6 +58,7 @@ JSONL = "jsonl"
     help="The least cosine of a match, from 0.5 to 1, in place of --distance. Default: 0.85 if the "
     "index has sketches.",
 )
+@measure_option
 @distance_option
 @click.option(
     "--recall", type=Share(),
@@ -94,9 +95,9 @@ JSONL = "jsonl"
 @threads_option
 @memory_option
 def gate(
-    index_path: str, inputs: tuple[str, ...], similarity: float | None, h: int | None,
-    recall: float | None, max_matches: int | None, max_share: float | None, limit: int | None,
-    reports: tuple[str, ...], report_format: str | None, memory: int | None,
+    index_path: str, inputs: tuple[str, ...], similarity: float | None, measure: str,
+    h: int | None, recall: float | None, max_matches: int | None, max_share: float | None,
+    limit: int | None, reports: tuple[str, ...], report_format: str | None, memory: int | None,
     memory_limit: int | None, threads: int | None, reading: Reading, as_json: bool, quiet: bool,
 ) -> None:
     """Check that documents have no near-duplicates in an index.
@@ -127,7 +128,7 @@ def gate(
             index, index_path, reading, intake, inputs,
             excerpts=any(kind.name == "html" for _, kind in files),
         )
-        near, opening = _opening(asked, limits, h, similarity, recall)
+        near, opening = _opening(asked, limits, h, similarity, measure, recall)
         tally = GateTally(limits, limit)
         ask = partial(near_in_parts, partial(
             index.query_stream, **near, limit=limit + 1, memory=memory, threads=threads
@@ -169,25 +170,28 @@ def gate(
 
 def _opening(
     asked: GateDocuments, limits: GateLimits, h: int | None, similarity: float | None,
-    recall: float | None,
+    measure: str, recall: float | None,
 ) -> tuple[dict[str, Any], Opening]:
     """The arguments of a query that say what a match is, and what reports tell of them."""
     from simindex.index.gate_nearness import gate_nearness
-    from simindex.planning.similarity import similar
+    from simindex.planning.similarity import require_measure, similar
 
     own = asked.index.options
     sketched = own.sketch_bits > 0 and not asked.of_rows
-    near = gate_nearness(h, similarity, recall, sketched=sketched)
+    near = gate_nearness(h, similarity, recall, measure, sketched=sketched)
     if near["similarity"] is None:
+        require_measure(measure, None, None)
         near["h"] = asked.index.h if h is None else h
         bits, radius = own.bits, near["h"]
     else:
         chosen = similar(
-            **near, bits=own.bits, sketch_bits=own.sketch_bits, weighted=not asked.of_rows
+            **near, bits=own.bits, sketch_bits=own.sketch_bits, recipe=asked.index.recipe,
+            weighted=not asked.of_rows,
         )
         bits, radius = chosen.compared_bits, chosen.h
     return near, Opening(
-        asked.name, bits, radius, near["similarity"], limits, asked.inputs, simindex.__version__
+        asked.name, bits, radius, near["similarity"], limits, asked.inputs, simindex.__version__,
+        measure,
     )
 
 

@@ -84,9 +84,7 @@ def report(
     The page shows what INDEX contains, its clusters, and what a search finds and costs. It is one
     HTML file, which loads nothing and can be read without JavaScript.
     """
-    from simindex.cli.index_report import Reporter, texts_of
     from simindex.planning.similarity import require_measure, similar
-    from simindex.reporting.index_page import write_index_page
 
     require_one(h, similarity)
     require_measure(measure, similarity, None)
@@ -113,6 +111,8 @@ def report(
             radius = found.h
         else:
             radius = index.h if h is None else h
+        from simindex.cli.index_report import Reporter, texts_of  # with all pairs, once it is open
+
         with Progress("surveying", "row", quiet=quiet) as progress:
             reporter = Reporter(
                 index, index_path, radius, families, members, memory_limit, threads, progress,
@@ -123,6 +123,8 @@ def report(
                 progress.then("reading", "document")
                 read = texts_of(told, index, reading, inputs, intake)
                 told = replace(told, texts=read, texts_given=True)
+    from simindex.reporting.index_page import write_index_page
+
     if path is None:
         write_index_page(sys.stdout, told)
     else:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.cli.dedup.marks import AUDIT_BEGINS, AUDIT_ENDS, audit_line
 from simindex.cli.dedup.unbuffered_file import Unbuffered
 from simindex.cli.shared_options import as_typed

@@ -144,7 +144,7 @@ def _values_of(loss: Loss, near: Nearness | None) -> dict[str, Any]:
         found = similarity_of(
             loss.distance, near.similarity_bits, near.similar.measure, loss.exact
         )
-        values["similarity"] = found["similarity"]
+        values |= {name: found[name] for name in ("similarity", "similarity_error")}
     return values
 
 

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -23,7 +22,6 @@ from simindex.cli.app import Interrupted
 from simindex.cli.console import count, say
 from simindex.cli.final_merge import merge_behind_a_bar
 from simindex.cli.lock_wait import LockWait
-from simindex.cli.new_index import NewIndex
 from simindex.cli.opening import open_index
 from simindex.cli.prepared_documents import Learning, Prepared, prepare, told_in_full
 from simindex.cli.recipes import first_given, recipe_of_documents
@@ -35,6 +33,7 @@ from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.cli.input_options import Reading
+    from simindex.cli.new_index import NewIndex
     from simindex.cli.progress import Progress
     from simindex.inputs.document import Document
 
@@ -153,6 +152,8 @@ def empty_index(
 
 def lasting(path: Path, asked: Asked) -> MatchedIndex:
     """The index named by --index, with the writer's lock, created if there is none."""
+    from simindex.cli.new_index import NewIndex
+
     try:
         index = asked.wait.open(path)
     except IndexNotFound:
@@ -210,6 +211,8 @@ def _first(path: Path, index: simindex.Index, asked: Asked) -> MatchedIndex:
 @contextmanager
 def temporary_folder(parent: str | None) -> Iterator[Path]:
     """A folder that is gone when the block has ended; InvalidOption where none can be made."""
+    import tempfile
+
     try:
         folder = tempfile.TemporaryDirectory(
             dir=parent, prefix="simindex-dedup-", ignore_cleanup_errors=True

@@ -54,13 +54,13 @@ class Unranked(Exception):
     """A document has no rank; the message says why."""
 
 
-_OF_MAIL = re.compile(
+_OF_MAIL = (
     r"(?:[A-Z][a-z]{2}, )?\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d(?::\d\d)? "
     r"(?:[+-]\d{4}|GMT|UTC?|Z|[ECMP][SD]T)"
 )
 """`Mon, 05 Feb 2024 10:00:00 GMT`"""
 
-_WITH_SLASHES = re.compile(r"\A(\d{4})/(\d\d)/(\d\d)(?!\d)")
+_WITH_SLASHES = r"\A(\d{4})/(\d\d)/(\d\d)(?!\d)"
 
 
 @dataclass(slots=True)
@@ -205,12 +205,12 @@ def date(value: object) -> float | None:
         return None
     text = value.strip()
     try:
-        if _OF_MAIL.fullmatch(text):
+        if re.fullmatch(_OF_MAIL, text):
             from email.utils import parsedate_to_datetime
 
             found = parsedate_to_datetime(text)
         else:
-            found = datetime.fromisoformat(_WITH_SLASHES.sub(r"\1-\2-\3", text))
+            found = datetime.fromisoformat(re.sub(_WITH_SLASHES, r"\1-\2-\3", text))
     except ValueError:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

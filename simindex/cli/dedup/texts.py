@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.cli.console import megabytes
 from simindex.errors import InvalidOption
 

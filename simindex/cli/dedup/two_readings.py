@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 import simindex
-from simindex.bits.blake import blake2b
+from simindex.bits.digests import blake2b
 from simindex.cli.chunks import Buffer, Chunk, SkippedReport, places_of_rows, portions
 from simindex.cli.dedup.known_documents import named_apart
 from simindex.cli.dedup.marks import Loss
@@ -156,7 +156,10 @@ class Ranking:
         rows = np.concatenate(parts)
         parts.clear()
         self._forget()
-        near = replace(near, recall=1.0)
+        if near.similar is None:
+            near = replace(near, recall=1.0)
+        # The radius of a similarity follows from the recall, and is searched exactly: rows have no
+        # weights here.
         sketches = self._read_sketches()
         for start in range(0, len(order), buffer):
             part = order[start : start + buffer]

@@ -3,7 +3,7 @@
 `records` draws the records.
 
 Invariants
-1. Every value is sealed, and large ones are stored in parts; see values.py.
+1. Every value is sealed, and large ones are stored in parts; see `sealed_values`.
 2. The head names each child with its checksum, so a missing, stale or swapped record is an error.
    Reads are point gets.
 3. A commit is one LMDB transaction, made only while the head is still the one the edit began from:
@@ -45,10 +45,10 @@ from simindex.storage.catalog.records import (
     page_key,
     sealed_pages,
 )
-from simindex.storage.catalog.values import PARTED, part_key, parts, seal
+from simindex.storage.catalog.sealed_values import PARTED, part_key, parts, seal
 from simindex.storage.files.refusals import no_space_told
 from simindex.storage.tables import permuted
-from simindex.storage.tables.deletionfile import DeletionFile
+from simindex.storage.tables.deletion_file import DeletionFile
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import SegmentRecord
 

@@ -1,4 +1,4 @@
-"""How each record of the catalog is stored, beneath its seal; see `values` for that.
+"""How each record of the catalog is stored, beneath its seal; see `sealed_values` for that.
 
     head        key "head". Head, msgpack: version, numbers, and (name, checksum) of every child
     meta        key: "options", "recipe", ... A whole value
@@ -12,7 +12,7 @@
     pending     key: run number, u8 big-endian. PENDING header | fingerprints | ids | key offsets |
                 key bytes | times | sketches | reservoir
     tombstones  key: run number, u8 big-endian. Ids deleted; see `tombstones`. A long run is a file,
-                which the head names, and has no record here; see `deletionfile`
+                which the head names, and has no record here; see `deletion_file`
 
 Header directories are copied out once, when a segment is first probed, and checked on the way:
 first 0, monotone, last = rows. So no kernel follows a damaged offset, and no pointer into LMDB
@@ -38,13 +38,13 @@ from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
 from simindex.options import IndexOptions, is_slicing
 from simindex.records.sketches import record_bytes
 from simindex.storage.catalog.environment import Transaction
-from simindex.storage.catalog.values import joined, pack, seal, unpack, unseal
-from simindex.storage.tables import deletionfile, permuted, slicelist
+from simindex.storage.catalog.sealed_values import joined, pack, seal, unpack, unseal
+from simindex.storage.tables import deletion_file, permuted, slice_lists
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.permuted import Directories
 from simindex.storage.tables.record import NAME, SegmentRecord, StructureRecord
 from simindex.storage.tables.reservoir import Reservoir
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 from simindex.storage.tables.structure import owner_of
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.times import LAST_TIME
@@ -141,7 +141,7 @@ class Head:
             if version != 1 or not {4}.issuperset(map(len, pending)):
                 raise ValueError("not a head of version 1")
             files = [run[4] for run in tombstones if len(run) > 4]
-            if not all(map(deletionfile.NAME.fullmatch, files)):
+            if not all(map(deletion_file.NAME.fullmatch, files)):
                 raise ValueError("no name of a file of tombstones")
             waiting, deleted = tuple(starmap(Run, pending)), tuple(starmap(Run, tombstones))
             runs = waiting + deleted
@@ -255,7 +255,7 @@ def _decode_structure(segment: str, value: Any) -> StructureRecord:
         str(structure), str(name), count(file_bytes), count(footer), count(first_table),
         tuple(count(width) for width in header_bits),
     )
-    kind = slicelist if is_slicing(record.structure) else permuted
+    kind = slice_lists if is_slicing(record.structure) else permuted
     if (
         not kind.NAME.fullmatch(record.name)
         or owner_of(record.name) != segment

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from simindex.arrays import U8
 from simindex.storage.files import disk
-from simindex.storage.files.names import TEMPORARY_PREFIX
+from simindex.storage.files.file_names import TEMPORARY_PREFIX
 from simindex.storage.files.refusals import NO_SPACE, no_space_told
 from simindex.storage.files.removal import remove
 

@@ -32,9 +32,9 @@ from simindex._kernels import _native
 from simindex.arrays import U8
 from simindex.errors import CorruptFile
 from simindex.resources.threads import thread_count
+from simindex.storage.files.checksums import Map, Verify, verified
 from simindex.storage.files.descriptor import PLAIN, Descriptor
 from simindex.storage.files.format import ENDIAN_TAG, SWAPPED_TAG, check_version
-from simindex.storage.files.verification import Map, Verify, verified
 from simindex.values import dataclass
 
 PAGE_BYTES = 4096
@@ -116,7 +116,7 @@ def open_envelope(path: Path, *, verify: Verify = "lazy", remedy: str = REMEDY) 
     Parameters
     ----------
     verify : Verify
-        When its sections are compared with their checksums; see `verification`.
+        When its sections are compared with their checksums; see `checksums`.
     remedy : str
         What helps where one is damaged.
     """
@@ -241,7 +241,7 @@ def _corrupt(path: str, what: str, offset: int) -> CorruptFile:
 class Envelope:
     """An open file: its identity, and its sections as read-only arrays on the memory map.
 
-    Whoever reads these arrays has them verified first; see `verification`.
+    Whoever reads these arrays has them verified first; see `checksums`.
     """
 
     def __init__(

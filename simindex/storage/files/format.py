@@ -16,7 +16,7 @@ from simindex._kernels import _native
 from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, IndexNotFound
 from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
 from simindex.storage.files.durable import NewFile, sync_directory
-from simindex.storage.files.names import TEMPORARY, TEMPORARY_PREFIX
+from simindex.storage.files.file_names import TEMPORARY, TEMPORARY_PREFIX
 from simindex.storage.files.published import FOLDER, MAP
 from simindex.storage.files.removal import remove
 

@@ -58,7 +58,7 @@ from simindex._kernels import _native
 from simindex.arrays import U32, U64
 from simindex.errors import CorruptFile
 from simindex.resources.threads import begin
-from simindex.storage.files.verification import Map, map_of, verify_at
+from simindex.storage.files.checksums import Map, map_of, verify_at
 
 WINDOW_BYTES = 32 << 20
 """Read ahead of a chunk by default: a disk of 1 GB/s is not kept waiting for 32 ms."""

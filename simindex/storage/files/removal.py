@@ -12,7 +12,7 @@ from time import sleep
 
 from simindex.storage.files import disk
 from simindex.storage.files.descriptor import Descriptor
-from simindex.storage.files.names import is_directory
+from simindex.storage.files.file_names import is_directory
 
 FREE_BYTES = 1 << 19
 FREE_PAUSE_S = 0.006

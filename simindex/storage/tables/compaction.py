@@ -12,7 +12,7 @@ import numpy as np
 
 from simindex.arrays import I64, U8, U32, U64
 from simindex.errors import CorruptFile
-from simindex.storage.files.verification import map_of, verified
+from simindex.storage.files.checksums import map_of, verified
 from simindex.storage.tables.deletions import Deletions
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.segment import Segment

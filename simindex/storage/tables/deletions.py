@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from simindex.arrays import I64, U8, U64, Bools
-from simindex.storage.files.verification import verified, verified_at
+from simindex.storage.files.checksums import verified, verified_at
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones
 from simindex.values import dataclass

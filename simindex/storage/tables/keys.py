@@ -16,7 +16,7 @@ from simindex._kernels import _native
 from simindex.arrays import I64, U8, U64, Bools
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import KeyKind
-from simindex.storage.files.verification import verified, verified_at, verify_spans
+from simindex.storage.files.checksums import verified, verified_at, verify_spans
 from simindex.values import dataclass
 
 FEW = 512

@@ -29,7 +29,7 @@ from simindex.errors import CorruptFile, InvalidOption
 from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
-from simindex.storage.tables.sortedrows import SortedRows, header_bits, sorted_by_all_words
+from simindex.storage.tables.sorted_rows import SortedRows, header_bits, sorted_by_all_words
 from simindex.storage.tables.structure import (
     FINGERPRINTS,
     Structure,

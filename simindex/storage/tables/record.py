@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from simindex.storage.files.verification import Verify
+from simindex.storage.files.checksums import Verify
 from simindex.values import dataclass
 
 NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}\.rows")
@@ -16,7 +16,7 @@ MAX_ROWS = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class StructureRecord:
-    """What the catalog says of a structure that a segment carries; see `permuted`, `slicelist`."""
+    """What the catalog says of a structure of a segment; see `permuted` and `slice_lists`."""
 
     structure: str
     name: str

@@ -25,14 +25,14 @@ import numpy as np
 from simindex.arrays import U8, U32, U64
 from simindex.errors import CorruptFile
 from simindex.records.sketches import record_bytes
+from simindex.storage.files.checksums import verified
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
-from simindex.storage.files.verification import verified
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.record import NAME, SegmentFolder, SegmentRecord
 from simindex.storage.tables.sketches import SKETCHES
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 from simindex.storage.tables.structure import DESCRIPTION, FINGERPRINTS, require_named
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.times import LAST_TIME, TIMES

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from simindex.arrays import I64, U8
-from simindex.storage.files.verification import verified_at
+from simindex.storage.files.checksums import verified_at
 from simindex.storage.tables.table import Table
 
 SKETCHES = 9

@@ -19,11 +19,11 @@ import msgpack
 import numpy as np
 
 from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
+from simindex.storage.files.checksums import verified
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
 from simindex.storage.files.published import RESTORE, is_published
-from simindex.storage.files.verification import verified
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 
 FINGERPRINTS = 1

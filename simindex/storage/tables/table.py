@@ -20,15 +20,15 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U8, U32, U64
-from simindex.storage.files.verification import section_of
+from simindex.storage.files.checksums import section_of
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import RowsById
-from simindex.storage.tables.sortedrows import SortedRows, header_bits
+from simindex.storage.tables.row_names import RowsById
+from simindex.storage.tables.sorted_rows import SortedRows, header_bits
 from simindex.storage.tables.times import LAST_TIME
 
 if TYPE_CHECKING:
     from simindex.storage.tables.permuted import PermutedTables
-    from simindex.storage.tables.slicelist import SliceLists
+    from simindex.storage.tables.slice_lists import SliceLists
 
 
 class Table(SortedRows):

@@ -18,10 +18,10 @@ import numpy as np
 from simindex._kernels import _native
 from simindex.arrays import I64, U64, Bools
 from simindex.errors import CorruptFile
+from simindex.storage.files.checksums import verified, verified_at
 from simindex.storage.files.envelope import Envelope
-from simindex.storage.files.verification import verified, verified_at
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 from simindex.values import dataclass
 
 TOMBSTONE = np.dtype([("id", "<u8"), ("second", "<u8"), ("commit", "<u8")])
@@ -37,7 +37,7 @@ class Tombstones:
     """One run: deleted ids, sorted by (id, second), each with the latest commit that deleted it.
 
     `second` is the other half of a key's hash, 0 in an index without keys, where `keys` is None.
-    The columns are in memory, or on the map of a file: see `deletionfile`.
+    The columns are in memory, or on the map of a file: see `deletion_file`.
     """
 
     id: U64

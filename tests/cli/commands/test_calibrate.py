@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 import simindex
+from simindex import Advice, CalibrationReport
+from simindex.cli.commands.calibrate import lines_of
 
 Run = Callable[..., Any]
 
@@ -129,6 +132,28 @@ def test_few_similar_pairs_recommend_and_store_nothing(
     assert "of 2 documents only 1 pair that differs has a cosine of 0.9 or more" in said
     assert "20 are needed: give more documents, or a larger --sample" in said
     assert "has no recommendation" in run("query", built, some, "--calibrated", code=2).stderr
+
+
+@pytest.mark.parametrize(("reached", "width", "line"), [
+    (True, 0, "enough       without a sketch: within 9 bits"),
+    (True, 512, "enough       with a sketch of 512 bits: "),
+    (False, 512, "better       with a sketch of 512 bits: "),
+    (False, 1024, None),
+])
+def test_another_sketch_is_better_only_if_the_own_does_not_reach_both(
+    reached: bool, width: int, line: str | None
+) -> None:
+    """Else a narrower one, or none, is enough."""
+    own = Advice(
+        0.9, 0.95, 0.9, "words", 1024, 9, 0.9, 0.5, 0.04, 0.03, 0.05, 0.02, 0.01, 0.03, reached,
+        80, 40, "own",
+    )
+    best = own if width == 1024 else replace(
+        own, sketch_bits=width, ask_similarity=0.9 if width else None, reached=True
+    )
+    told = list(lines_of(CalibrationReport(80, 0, 0.9, (), (), (), best, own, 1.0)))
+    assert told[0].startswith("recommended  similarity 0.9, candidates within 9 bits")
+    assert told[1].startswith(line) if line else not told[1]
 
 
 def test_a_wrong_precision_is_named_as_the_option(run: Run, built: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from simindex.cli import COMMANDS, program
-from simindex.cli.commands.query import METHODS
+from simindex.cli.query_options import METHODS
 from simindex.inputs import formats as inputs
 from simindex.outputs import formats as outputs
 from simindex.planning import registry

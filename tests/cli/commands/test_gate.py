@@ -71,6 +71,16 @@ def test_the_exit_code_goes_by_the_limits(
     assert ("did not pass" in done.stderr) == bool(code)
 
 
+def test_a_gate_goes_by_a_resemblance(run: Run, known: str, collection: str) -> None:
+    run("build", "b.sim", "known.jsonl", "--sketch-bits", 512, "--weighting", "binary", "-q")
+    asked = ("gate", "--against", "b.sim", collection, "--measure", "jaccard", "--similarity")
+    done = run(*asked, 0.6, code=1)
+    assert "doc-2\tknown-5\t" in done.stdout and "doc-7\tknown-30\t1.000" in done.stdout
+    assert "(resemblance 0.6 or more; 1 or more are too many)" in done.stderr
+    verdict = json.loads(run(*asked, 0.99, "--json", code=1).stdout.splitlines()[-1])
+    assert (verdict["matched"], verdict["similarity"], verdict["measure"]) == (1, 0.99, "jaccard")
+
+
 @pytest.mark.parametrize(("options", "said"), [
     (["--max-matches", "0"], "1 or more"),
     (["--max-share", "0"], "--max-share"),
@@ -78,6 +88,8 @@ def test_the_exit_code_goes_by_the_limits(
     (["--max-share", "nan"], "--max-share"),
     (["--similarity", "2"], "--similarity"),
     (["--similarity", "0.9", "-d", "3"], "leave out --distance"),
+    (["--measure", "jaccard"], "none is given"),
+    (["--measure", "jaccard", "--similarity", "0.8"], "weighting='balanced-tfidf'"),
     (["--recall", "2"], "--recall"),
     (["--report", "r.txt"], "--report-format"),
     (["--report", "a.html", "--report", "a.html"], "given twice"),

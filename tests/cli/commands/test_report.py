@@ -187,6 +187,12 @@ def test_a_similarity_decides_what_is_near(run: Run, built: str) -> None:
     usual = Page(Path("r.html").read_text()).text
     run("report", built, "-o", "r.html")
     assert "Near-duplicates have" not in Page(Path("r.html").read_text()).text != usual
+    run("build", "bare.sim", "pages.jsonl", "-q")
+    run("report", "bare.sim", "-o", "r.html", "--similarity", 0.8)
+    bare = Page(Path("r.html").read_text()).text
+    assert "The radius for a similarity of 0.8 decides, because there are no sketches." in bare
+    assert "they differ in at most 16 of 64 bits. Some of them are less similar." in bare
+    assert "Near-duplicates have" not in bare
     for options, problem in (
         (("--similarity", 0.8, "-d", 3), "leave out --distance"),
         (("--measure", "jaccard"), "none is given"),

@@ -18,7 +18,7 @@ from simindex.storage.catalog.catalog import Catalog, Edit
 from simindex.storage.catalog.environment import Transaction
 from simindex.storage.catalog.leases import acquire
 from simindex.storage.catalog.records import LAST_GENERATION, Head, Run
-from simindex.storage.catalog.values import PART_BYTES, PARTED, pack, seal
+from simindex.storage.catalog.sealed_values import PART_BYTES, PARTED, pack, seal
 from simindex.storage.tables.record import SegmentRecord, StructureRecord
 
 U64 = st.integers(0, 2**63)

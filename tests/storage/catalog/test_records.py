@@ -20,7 +20,7 @@ from simindex.storage.catalog.records import (
     page_key,
     stored_options,
 )
-from simindex.storage.catalog.values import pack, seal, unseal
+from simindex.storage.catalog.sealed_values import pack, seal, unseal
 from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.reservoir import Reservoir
 from simindex.storage.tables.table import Table, sort_table

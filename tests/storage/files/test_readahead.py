@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from simindex.errors import CorruptFile
 from simindex.storage.files import readahead
+from simindex.storage.files.checksums import Map
 from simindex.storage.files.readahead import chunks, even_bounds, give_back
-from simindex.storage.files.verification import Map
 
 PAGE = mmap.PAGESIZE
 

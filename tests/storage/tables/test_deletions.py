@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simindex.storage.tables import deletions
 from simindex.storage.tables.deletions import NOTHING_DEAD, Deletions, Sampled
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 from simindex.storage.tables.table import Table
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
 

@@ -16,7 +16,7 @@ from simindex import Batch, IndexOptions, Recipe
 from simindex.errors import CorruptFile, InvalidBatch, InvalidOption, RecipeMismatch
 from simindex.records.sketches import packed, size_codes
 from simindex.repair.rebuild import repair
-from simindex.storage.files.verification import section_of
+from simindex.storage.files.checksums import section_of
 from simindex.storage.tables import sketches
 from simindex.storage.tables.record import SegmentFolder
 from simindex.storage.tables.segment import open_segment
@@ -334,7 +334,7 @@ def test_repair_sorts_rows_with_their_sketches(
     with simindex.open(index_path, "n", options=options) as index:
         monkeypatch.setattr(segment.SegmentWriter, "write", backwards)
         monkeypatch.setattr(
-            "simindex.storage.tables.sortedrows.SortedRows.compute_directory",
+            "simindex.storage.tables.sorted_rows.SortedRows.compute_directory",
             lambda table: np.array([0] * (1 << table.header_bits) + [len(table)], np.uint32),
         )
         index.append(batch(range(64), keys=keyed))

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simindex.storage.tables import sortedrows
+from simindex.storage.tables import sorted_rows
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.sortedrows import header_bits
+from simindex.storage.tables.sorted_rows import header_bits
 from simindex.storage.tables.table import Table, sort_table
 
 
@@ -40,7 +40,7 @@ def test_sorting_keeps_rows_whole_and_equal_words_in_order(
 def test_directory_is_the_first_row_of_each_header(
     width: int, rows: int, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sortedrows, "_SLICE_ROWS", 64)
+    monkeypatch.setattr(sorted_rows, "_SLICE_ROWS", 64)
     rng = np.random.default_rng(rows)
     low, high = {"uniform": (0, 2**64), "equal": (7, 8), "low": (0, 9), "high": (2**64 - 9, 2**64)}[
         shape

@@ -15,7 +15,7 @@ import simindex
 from simindex import Batch, IndexOptions
 from simindex.errors import CorruptFile
 from simindex.storage.tables.keys import KeyHeap
-from simindex.storage.tables.names import Names
+from simindex.storage.tables.row_names import Names
 from simindex.storage.tables.tombstones import (
     KEYED,
     TOMBSTONE,

@@ -12,7 +12,7 @@
 #include "storage/heap_offsets.hpp"
 #include "storage/rows.hpp"
 #include "storage/siphash.hpp"
-#include "storage/slicelist.hpp"
+#include "storage/slice_lists.hpp"
 #include "storage/sort.hpp"
 
 using namespace simindex;

@@ -1,7 +1,9 @@
 #include "bind/arriving.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
+#include "bind/baton.hpp"
 #include "bind/bindings.hpp"
 
 namespace nb = nanobind;
@@ -21,7 +23,10 @@ void bind_arriving(nb::module_& m) {
       .def(nb::init<Places::Column<std::uint64_t>, Places::Column<std::uint8_t>,
                     std::optional<Places::Column<float>>>(),
            nb::arg("rows").noconvert(), nb::arg("sketches").noconvert(),
-           nb::arg("weights").noconvert().none() = nb::none());
+           nb::arg("weights").noconvert().none() = nb::none())
+      .def("take", &Places::take, nb::arg("apart"), nb::arg("first"), nb::arg("count"),
+           nb::arg("passages"));
+  nb::class_<Baton>(m, "Baton").def(nb::init<>());
 }
 
 }  // namespace simindex

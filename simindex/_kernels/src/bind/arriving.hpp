@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "bind/arrays.hpp"
 #include "bind/checked.hpp"
 #include "bind/permuted.hpp"
+#include "cpu/levels.hpp"
 #include "methods/scan/near.hpp"
 
 namespace simindex {
@@ -94,6 +96,32 @@ class Places {
   // Its words, little-endian, and the byte of its size.
   std::uint8_t* sketch(std::size_t place) const {
     return sketches_.data() + place * sketches_.shape(1);
+  }
+  // The first of the rows from `first` on, up to `count`, that is nearest to a query.
+  std::optional<NearRow> nearest(const std::uint64_t* query, std::size_t first, std::size_t count,
+                                 std::uint64_t h, int level) const {
+    Passage waiting;
+    waiting.table.rows = row(first);
+    waiting.table.n = count - first;
+    waiting.table.words = words();
+    return simindex::nearest({&waiting, 1}, query, h, level).found;
+  }
+  // As _native.pyi has it.
+  std::optional<std::pair<std::uint64_t, std::size_t>> take(const Places& apart, std::size_t first,
+                                                            std::size_t count,
+                                                            const Passages& passages) {
+    require(first <= count && count < capacity(), "count: below the places that there are");
+    require(apart.capacity() != 0 && apart.words() == words() &&
+                apart.sketches_.shape(1) == sketches_.shape(1) &&
+                apart.weights_.has_value() == weights_.has_value(),
+            "apart: places of the same columns");
+    require(passages.words() == words(), "passages: of as many words as the rows");
+    std::copy_n(apart.row(0), words(), row(count));
+    std::copy_n(apart.sketch(0), sketches_.shape(1), sketch(count));
+    if (weights_) std::copy_n(apart.weights(0), 64 * words(), weights(count));
+    const auto found = nearest(row(count), first, count, passages.h(), resolve_level(-1));
+    if (!found) return std::nullopt;
+    return std::pair{found->distance, first + found->row};
   }
   // Null where weights are not kept.
   float* weights(std::size_t place) const {

@@ -5,7 +5,7 @@
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/gil.hpp"
-#include "storage/slicelist.hpp"
+#include "storage/slice_lists.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -130,7 +130,8 @@ void bind_text(nb::module_& m) {
       .def("steps", &TextRecipe::steps, nb::arg("hashes").noconvert())
       .def("split", &TextRecipe::split_texts, nb::arg("texts"))
       .def("arrive", &TextRecipe::arrive, nb::arg("text"), nb::arg("places"), nb::arg("count"),
-           nb::arg("passages"));
+           nb::arg("passages"), nb::arg("apart").none() = nb::none(),
+           nb::arg("baton").none() = nb::none());
   m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
   m.def("characters", &bind_characters, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
   m.def("text_ends", &bind_text_ends, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());

@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -19,6 +20,7 @@
 
 #include "bind/arrays.hpp"
 #include "bind/arriving.hpp"
+#include "bind/baton.hpp"
 #include "bind/gil.hpp"
 #include "bind/text_inputs.hpp"
 #include "cpu/levels.hpp"
@@ -146,38 +148,41 @@ class TextRecipe {
                 });
   }
 
-  // Puts a text's row into a free place, and tells which of the first `count` there and of the tables'
-  // rows is nearest to it: as _native.pyi has it.
+  // Puts a text's row into a free place, or into one apart, and tells which of the first `count` there and
+  // of the tables' rows is nearest to it: as _native.pyi has it.
   std::variant<int, NearRows> arrive(nanobind::handle object, const Places& places, std::size_t count,
-                                     const Passages& passages) const {
+                                     const Passages& passages, const Places* apart,
+                                     Baton* baton) const {
     const Text text = text_of(object);
+    const Places& into = apart != nullptr ? *apart : places;
+    const std::size_t place = apart != nullptr ? 0 : count;
     require(text.size <= kMostArriving, "text: up to 65,536 code units");
-    require(count < places.capacity(), "count: below the places that there are");
-    require(places.words() == plan_.words && passages.words() == plan_.words,
+    require(place < into.capacity() && count <= places.capacity(), "count: below the places that there are");
+    require(places.words() == plan_.words && into.words() == plan_.words &&
+                passages.words() == plan_.words,
             "places and passages: as many words as the recipe");
-    require(places.sketch_words() == plan_.sketch_words, "places: sketches as the recipe makes them");
-    const ReleasedGil release;
-    // The scratch of the text before, unless another thread has it: to make it anew, with tables that
+    require(into.sketch_words() == plan_.sketch_words, "places: sketches as the recipe makes them");
+    const HandedGil released(baton);
+    // The scratch of a text before, unless other threads have it: to make it anew, with tables that
     // grow as they fill, takes 4 us.
-    std::unique_ptr<Scratch> scratch(idle_.exchange(nullptr));
-    if (scratch == nullptr) scratch = std::make_unique<Scratch>(plan_, level_);
-    float* const kept = places.weights(count);
+    std::unique_ptr<Scratch> scratch = lend();
+    float* const kept = into.weights(place);
     std::int64_t features = 0;
     const Row row{scratch->bits.data(), kept != nullptr ? kept : scratch->weights.data(), &features};
     const Reading reading = scratch->fingerprinter.text(text, row, [] { return false; });
     const std::uint64_t* const bits = scratch->bits.data();
     if (reading == Reading::kDone) {
-      std::copy_n(bits, plan_.words, places.row(count));
+      std::copy_n(bits, plan_.words, into.row(place));
       if (plan_.sketch_words != 0) {
-        std::uint8_t* const sketch = places.sketch(count);
+        std::uint8_t* const sketch = into.sketch(place);
         std::memcpy(sketch, bits + plan_.words, 8 * plan_.sketch_words);
         sketch[8 * plan_.sketch_words] = size_code(static_cast<std::uint64_t>(features));
       }
     }
-    scratch.reset(idle_.exchange(scratch.release()));
+    give_back(std::move(scratch));
     if (reading != Reading::kDone) return kNotUtf8;
     if (static_cast<std::size_t>(features) < plan_.min_features) return kNoFingerprint;
-    return nearest(places, count, passages);
+    return nearest(into.row(place), places, count, passages);
   }
 
   Features features(const nanobind::list& list) const {
@@ -244,28 +249,11 @@ class TextRecipe {
       characters.data()[i] = characters_of(bytes_of(texts[i]));
       ends_of.data()[i] = text_ends(bytes_of(texts[i]));
     });
-    bool whole = true;
-    for (const KeptHere& some : all) whole = whole && some.whole;
-    std::fill_n(ends.data(), n + 1, 0);
-    std::fill_n(tables_of.data(), n, 0);
-    for (const KeptHere& some : all) {
-      std::size_t before = 0;
-      for (const auto& [document, end] : some.documents) {
-        ends.data()[document + 1] = static_cast<std::int64_t>(end - before);
-        tables_of.data()[document] = some.table->number();
-        before = end;
-      }
-    }
-    for (std::size_t i = 0; i < n; ++i) ends.data()[i + 1] += ends.data()[i];
-    Fresh<std::uint32_t> entries(static_cast<std::size_t>(ends.data()[n]));
-    for (const KeptHere& some : all) {
-      std::size_t before = 0;
-      for (const auto& [document, end] : some.documents) {
-        std::copy_n(some.table->kept().data() + before, end - before,
-                    entries.data() + ends.data()[document]);
-        before = end;
-      }
-    }
+    Fresh<std::uint32_t> entries = [&] {
+      const ReleasedGil release;
+      return entries_of(all, ends.span(), tables_of.span());
+    }();
+    const bool whole = std::ranges::all_of(all, [](const KeptHere& some) { return some.whole; });
     return {entries.release(), ends.release(), tables_of.release(), characters.release(),
             ends_of.release(), whole, invalid};
   }
@@ -341,7 +329,9 @@ class TextRecipe {
     return {copied(bytes), copied(starts), copied(ends), offsets.release(), invalid.found()};
   }
 
-  ~TextRecipe() { delete idle_.load(); }
+  ~TextRecipe() {
+    for (auto& idle : idle_) delete idle.load();
+  }
 
  private:
   struct Scratch {
@@ -354,16 +344,24 @@ class TextRecipe {
     std::vector<float> weights;
   };
 
-  // The rows nearest to that of place `count`: the first that waits, and one of the tables unless it is
-  // farther away.
-  std::variant<int, NearRows> nearest(const Places& places, std::size_t count,
-                                      const Passages& passages) const {
-    const std::uint64_t* const query = places.row(count);
-    Passage waiting;
-    waiting.table.rows = places.row(0);
-    waiting.table.n = count;
-    waiting.table.words = plan_.words;
-    const auto recent = simindex::nearest({&waiting, 1}, query, passages.h(), level_).found;
+  std::unique_ptr<Scratch> lend() const {
+    for (auto& idle : idle_) {
+      if (std::unique_ptr<Scratch> scratch{idle.exchange(nullptr)}) return scratch;
+    }
+    return std::make_unique<Scratch>(plan_, level_);
+  }
+
+  void give_back(std::unique_ptr<Scratch> scratch) const {
+    for (auto& idle : idle_) {
+      scratch.reset(idle.exchange(scratch.release()));
+      if (scratch == nullptr) return;
+    }
+  }
+
+  // The rows nearest to a query: the first that waits, and one of the tables unless it is farther away.
+  std::variant<int, NearRows> nearest(const std::uint64_t* query, const Places& places,
+                                      std::size_t count, const Passages& passages) const {
+    const auto recent = places.nearest(query, 0, count, passages.h(), level_);
     const Nearest stored =
         passages.nearest(query, recent ? recent->distance : passages.h(), level_);
     if (stored.unsure) return kUnsure;
@@ -428,6 +426,31 @@ class TextRecipe {
     bool whole = true;
     std::vector<std::pair<std::size_t, std::size_t>> documents;
   };
+
+  // The entries of all documents, in their order, where those of each end, and in which table they are.
+  static Fresh<std::uint32_t> entries_of(const std::vector<KeptHere>& all, std::span<std::int64_t> ends,
+                                         std::span<std::uint32_t> tables) {
+    std::ranges::fill(ends, 0);
+    std::ranges::fill(tables, 0);
+    for (const KeptHere& some : all) {
+      std::size_t before = 0;
+      for (const auto& [document, end] : some.documents) {
+        ends[document + 1] = static_cast<std::int64_t>(end - before);
+        tables[document] = some.table->number();
+        before = end;
+      }
+    }
+    for (std::size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    Fresh<std::uint32_t> entries(static_cast<std::size_t>(ends.back()));
+    for (const KeptHere& some : all) {
+      std::size_t before = 0;
+      for (const auto& [document, end] : some.documents) {
+        std::copy_n(some.table->kept().data() + before, end - before, entries.data() + ends[document]);
+        before = end;
+      }
+    }
+    return entries;
+  }
 
   FirstBad count_texts(DocumentTables& tables, const std::vector<Text>& texts,
                        std::size_t threads) const {
@@ -501,7 +524,8 @@ class TextRecipe {
   In<std::int16_t, 1> quantiles_;
   RecipePlan plan_;
   int level_ = 0;
-  mutable std::atomic<Scratch*> idle_{nullptr};
+  // One for each thread of a pair.
+  mutable std::array<std::atomic<Scratch*>, 2> idle_{};
 };
 
 }  // namespace simindex

@@ -17,26 +17,16 @@ std::uint64_t is_common(std::uint64_t step) { return (step - (kOneStep + kHalf +
 // Whether so many of n words are as common, that the mean is, too.
 bool mean_is_common(std::uint64_t common, std::uint64_t n) { return 10 * common >= 3 * n; }
 
-}  // namespace
-
-std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::span<const std::uint32_t> times,
-                        std::vector<std::uint64_t>& all, std::vector<std::uint32_t>& scratch) {
+// The shift of words of which word i occurs times(i) times.
+template <class Times>
+std::uint64_t shift_of(std::span<const std::uint64_t> steps, Times times,
+                       std::vector<std::uint32_t>& scratch) {
   std::uint64_t n = kCommonWords;
   std::uint64_t common = kCommonWords;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    n += times[i];
-    common += times[i] & (0 - is_common(steps[i]));
+    n += times(i);
+    common += times(i) & (0 - is_common(steps[i]));
   }
-  if (mean_is_common(common, n)) return 0;
-  all.clear();
-  for (std::size_t i = 0; i < steps.size(); ++i) all.insert(all.end(), times[i], steps[i]);
-  return idf_shift(all, scratch);
-}
-
-std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::uint32_t>& scratch) {
-  const std::uint64_t n = steps.size() + kCommonWords;
-  std::uint64_t common = kCommonWords;
-  for (const std::uint64_t step : steps) common += is_common(step);
   if (mean_is_common(common, n)) return 0;  // so most documents end
 
   // In tenths of a word: word j covers 10 j to 10 j + 10, and those from n to 3 n count.
@@ -45,7 +35,7 @@ std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::u
 
   std::array<std::uint32_t, kBins> counts{};
   counts[bin_of(kOneStep)] = kCommonWords;
-  for (const std::uint64_t step : steps) ++counts[bin_of(step)];
+  for (std::size_t i = 0; i < steps.size(); ++i) counts[bin_of(steps[i])] += times(i);
   std::size_t low = 0;
   std::uint64_t before = 0;  // words in lower bins
   for (; before + counts[low] <= first; ++low) before += counts[low];
@@ -59,14 +49,18 @@ std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::u
   scratch.resize(through - before - between + 1);
   std::size_t kept = 0;
   std::uint64_t sum = 0;
-  const auto take = [&](std::uint64_t step) {
+  const auto take = [&](std::uint64_t step, std::uint32_t number) {
     const std::size_t bin = bin_of(step);
-    sum += low < bin && bin < high ? step : 0;
+    sum += low < bin && bin < high ? number * step : 0;
+    const std::uint32_t taken = number & (0 - static_cast<std::uint32_t>((bin == low) | (bin == high)));
     scratch[kept] = static_cast<std::uint32_t>(step);
-    kept += (bin == low) | (bin == high);
+    for (std::uint32_t again = 1; again < taken; ++again) {
+      scratch[kept + again] = static_cast<std::uint32_t>(step);
+    }
+    kept += taken;
   };
-  for (std::size_t i = 0; i < kCommonWords; ++i) take(kOneStep);
-  for (const std::uint64_t step : steps) take(step);
+  take(kOneStep, kCommonWords);
+  for (std::size_t i = 0; i < steps.size(); ++i) take(steps[i], times(i));
   std::sort(scratch.begin(), scratch.begin() + static_cast<std::ptrdiff_t>(kept));
 
   const std::size_t begin = first - before;
@@ -77,6 +71,17 @@ std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::u
   if (mean <= kOneStep + kHalf) return 0;
   const std::uint64_t rarer = mean - kOneStep;
   return std::min(rarer, 2 * (rarer - kHalf));
+}
+
+}  // namespace
+
+std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::span<const std::uint32_t> times,
+                        std::vector<std::uint32_t>& scratch) {
+  return shift_of(steps, [times](std::size_t i) { return times[i]; }, scratch);
+}
+
+std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::uint32_t>& scratch) {
+  return shift_of(steps, [](std::size_t) { return std::uint32_t{1}; }, scratch);
 }
 
 }  // namespace simindex

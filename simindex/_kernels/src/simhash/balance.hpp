@@ -32,7 +32,7 @@ std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::vector<std::u
 
 // The same of words that occur several times each.
 std::uint64_t idf_shift(std::span<const std::uint64_t> steps, std::span<const std::uint32_t> times,
-                        std::vector<std::uint64_t>& all, std::vector<std::uint32_t>& scratch);
+                        std::vector<std::uint32_t>& scratch);
 
 // A step less the shift, at least kOneStep.
 inline std::uint64_t shifted(std::uint64_t step, std::uint64_t shift) {

@@ -103,7 +103,7 @@ void DocumentCounts::append_to(
 }
 
 void DocumentCounts::grow() {
-  std::vector<Slot> smaller(slots_.size() * 2);
+  Slots smaller(slots_.size() * 2);
   smaller.swap(slots_);
   for (const Slot& slot : smaller) {
     if (slot.feature == 0) continue;

@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/memory.hpp"
+
 namespace simindex {
 
 inline constexpr int kTimesBits = 8;
@@ -57,13 +59,15 @@ class DocumentCounts {
     std::uint32_t feature = 0;  // from 1 on; 0: free
     std::uint32_t last = 0;     // its place in the last document that has it, from first_ on
   };
+  // Each look goes to another page of them.
+  using Slots = std::vector<Slot, LargePages<Slot>>;
   static constexpr std::size_t kSmallest = 4096;
 
   std::size_t place_of(std::uint64_t hash) const;
   void grow();
 
   std::uint32_t number_;
-  std::vector<Slot> slots_;
+  Slots slots_;
   std::vector<std::uint64_t> features_;
   std::vector<std::uint32_t> documents_;  // of each feature
   std::uint32_t first_ = 1;               // place of the document's first feature

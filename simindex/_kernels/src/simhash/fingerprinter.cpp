@@ -67,7 +67,7 @@ void Fingerprinter::add_kept(const KeptFeatures& document, const Row& row,
   const std::span<std::uint64_t> weights = std::span(weights_).first(n);
   std::uint64_t shift = 0;
   if (plan_.counting == kBalanced) {
-    shift = idf_shift(weights, std::span<const std::uint32_t>(times_).first(n), occurrences_, scratch_);
+    shift = idf_shift(weights, std::span<const std::uint32_t>(times_).first(n), scratch_);
   }
   for (std::size_t i = 0; i < n; ++i) {
     weights[i] = (shift == 0 ? weights[i] : shifted(weights[i], shift)) * times_[i];

@@ -21,16 +21,6 @@ from simindex.cli.answers import (
     told_of,
     told_of_listing,
 )
-from simindex.cli.commands.query import (
-    METHODS,
-    USUAL_MAX_ERROR,
-    fingerprint_option,
-    others_option,
-    search_options,
-    shown_options,
-    slice_options,
-    text_option,
-)
 from simindex.cli.commands.ray.group import (
     connection_options,
     distance_option,
@@ -41,6 +31,16 @@ from simindex.cli.console import duration, say
 from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count, Share
 from simindex.cli.progress import Progress
+from simindex.cli.query_options import (
+    METHODS,
+    USUAL_MAX_ERROR,
+    fingerprint_option,
+    others_option,
+    search_options,
+    shown_options,
+    slice_options,
+    text_option,
+)
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
 from simindex.cli.shared_options import output_options, threads_option
