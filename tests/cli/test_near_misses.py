@@ -88,4 +88,5 @@ def test_queries_of_several_batches_count_together(
         assert Unmatched(0).remark(index, "--top 1") is None
         monkeypatch.setattr(near_misses, "NEAREST_ROWS", 1)
         assert list(without.nearest(index)) == []
-        assert "not looked up among 2 rows: --top 1 finds them" in str(without.remark(index, "--top 1"))
+        told = str(without.remark(index, "--top 1"))
+        assert "not looked up among 2 rows: --top 1 finds them" in told
