@@ -44,7 +44,7 @@ def is_published(directory: Path) -> bool:
 def require_unpublished(directory: Path) -> None:
     """Raises ReadOnlyIndex where a published shard would be written to: its map would not agree
     with it any more, and the collection would refuse it."""
-    if is_published(directory):
+    if is_published(directory) or is_published(directory.resolve()):
         raise ReadOnlyIndex(
             f"{directory} is a published shard, which must not change",
             remedy="change the collection by calls of its own, such as `simindex ray append`, or "

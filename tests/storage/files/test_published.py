@@ -38,3 +38,11 @@ def test_what_would_write_to_it_is_refused() -> None:
         require_unpublished(path)
     assert raised.value.data == {"path": str(path)}
     require_unpublished(path.parent / "new")
+
+
+def test_a_link_to_it_is_refused_too(tmp_path: Path) -> None:
+    shard = tmp_path / "shards" / NAME / SEAL
+    shard.mkdir(parents=True)
+    (tmp_path / "pages.sim").symlink_to(shard)
+    with pytest.raises(ReadOnlyIndex):
+        require_unpublished(tmp_path / "pages.sim")
