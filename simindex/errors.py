@@ -110,7 +110,8 @@ class RecipeMismatch(InvalidBatch):
 
 
 class ReadOnlyIndex(SimindexError):
-    """The handle cannot write: it was opened for reading, or stopped after a failed commit."""
+    """The handle cannot write: it was opened for reading, or stopped after a failed commit. Or the
+    index is a published shard, which nobody may write to."""
 
     exit_code = 2
 

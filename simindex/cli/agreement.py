@@ -74,11 +74,12 @@ def _typed(value: Any) -> str:
 
 def require_alike(
     index: simindex.Index, name: str, other: simindex.Index, others_name: str, *,
-    instead: str = "",
+    instead: str = "", recipe_of: str | None = None,
 ) -> None:
     """Refuses to compare rows of two indexes whose fingerprints differ in width or recipe.
 
     If they have learned from other documents alone, the remedy begins with what to do `instead`.
+    `recipe_of` is what `--recipe` takes for the recipe of the first one, unless it is its name.
     """
     from simindex.writing.admission import check_recipe
 
@@ -97,6 +98,7 @@ def require_alike(
         raise RecipeMismatch(
             f"{others_name} has another recipe than {name} ({contrast(differences)}), so their "
             "fingerprints cannot be compared",
-            remedy=f"{instead if learned else ''}build {others_name} again with --recipe {name}",
+            remedy=f"{instead if learned else ''}build {others_name} again with "
+            f"--recipe {recipe_of or name}",
             differences=differences,
         ) from error

@@ -51,14 +51,17 @@ def told_of(asked: int, matched: int, found: int, near: str, k: int | None) -> s
     return f"{matched:,} of {count(asked, 'query', 'queries')} {have} {told}"
 
 
-def say_nearest(without: Unmatched, index: simindex.Index | Shards, as_json: bool) -> None:
-    """Says which documents are nearest to the first queries without a match."""
+def say_nearest(
+    without: Unmatched, index: simindex.Index | Shards, as_json: bool, *, call: str = "--top 1"
+) -> None:
+    """Says which documents are nearest to the first queries without a match; `call` finds those of
+    all."""
     for name, match in without.nearest(index):
         if as_json:  # not among the matches, one of which each line of the output is
             click.echo(_nearest_line(name, match), err=True)
         else:
             say(f"the nearest to {cell(name)} is {_named(match)}, at distance {match.distance}")
-    if (remark := without.remark(index)) is not None:
+    if (remark := without.remark(index, call)) is not None:
         say(remark)
 
 

@@ -52,16 +52,19 @@ class Unmatched:
             for match in index.top(batch, k=1, method="scan"):
                 yield names[match.query], match
 
-    def remark(self, index: simindex.Index | Shards) -> str | None:
-        """Why `nearest` does not have all; None if it does, or if none was asked for."""
+    def remark(self, index: simindex.Index | Shards, call: str) -> str | None:
+        """Why `nearest` does not have all; None if it does, or if none was asked for.
+
+        `call` is what finds those of all.
+        """
         if not (self._held and len(index)):
             return None
         if len(index) > NEAREST_ROWS:
             rows = count(len(index), "row")
-            return f"the nearest documents are not looked up among {rows}: --top 1 finds them"
+            return f"the nearest documents are not looked up among {rows}: {call} finds them"
         if self._held < self.number:
             return (
                 f"these are the nearest documents to {self._held:,} of the {self.number:,} queries "
-                "without a match: --top 1 finds those of all"
+                f"without a match: {call} finds those of all"
             )
         return None

@@ -41,6 +41,10 @@ class Asking:
     texts: Sequence[str] = ()
     fingerprints: Sequence[list[int]] = ()
     others: Sequence[str] = ()
+    command: str = "simindex query"
+    """Which asks the index."""
+    recipe_of: str | None = None
+    """What `--recipe` takes for the recipe of the index; None if it is its name."""
     without: SkippedReport = field(default_factory=SkippedReport)
     _recipe: Any = None
     _of_rows: bool = False
@@ -66,8 +70,8 @@ class Asking:
             with open_index(path, "r") as other:
                 require_alike(
                     self.index, self.name, other, path,
-                    instead=f"give the files of {path} instead, as in `simindex query {self.name} "
-                    "FILES`, or ",
+                    instead=f"give the files of {path} instead, as in `{self.command} {self.name} "
+                    "FILES`, or ", recipe_of=self.recipe_of,
                 )
 
     def batches(self) -> Iterator[Questions[str]]:

@@ -34,6 +34,8 @@ _CALLS = (
     (", or open it with mode 'r'", ""),
     ("open the index with mode 'r', or ", ""),
     ('mode="components"', "--mode components"),
+    ("a smaller cpus=", "a smaller --cpus"),
+    ("close other connections", "end other commands on the cluster"),
     ("or Index.clusters a memory_limit", "or more memory with --memory-limit"),
     ("or a Batch that index.recipe made; or give h in place of similarity",
      "or fingerprints with sketches, as `simindex export` prints them; or give --distance in place "

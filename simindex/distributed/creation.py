@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from simindex.checks import is_whole
-from simindex.distributed import shard_check, shardmap
+from simindex.distributed import shard_check
 from simindex.distributed.publication import require_parent
 from simindex.distributed.shard import Shard, opened, said_name
 from simindex.distributed.shard_plan import ShardPlan
@@ -24,6 +24,7 @@ from simindex.distributed.shardmap import of_shards, write_map
 from simindex.errors import IndexExists, InvalidOption
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
+from simindex.storage.files.published import MAP
 
 Run = Callable[..., Iterable[Any]]
 """Runs tasks as `map` does: all of them, with results in their order."""
@@ -34,7 +35,7 @@ def require_new(root: str | os.PathLike[str]) -> Path:
     it, and IndexNotFound if there is no folder to make it in."""
     root = Path(root).absolute()
     require_parent(root)
-    if (root / shardmap.MAP).exists():
+    if (root / MAP).exists():
         raise IndexExists(
             f"{root} is a collection of shards already",
             remedy="name another folder, or append to it", path=str(root),

@@ -47,6 +47,7 @@ from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.simhash.recipe import Recipe
 from simindex.storage.files import durable, locks
+from simindex.storage.files.published import FOLDER, NAME, SEAL
 from simindex.storage.files.refusals import translated
 from simindex.writing.admission import check_recipe, require_sketch
 from simindex.writing.replacement import (
@@ -55,15 +56,6 @@ from simindex.writing.replacement import (
     left_to_the_next_run,
     remove_beside,
 )
-
-FOLDER = "shards"
-"""Of the shards, next to the map."""
-
-NAME = re.compile(r"[0-9]{5,}-[0-9a-f]{16}", re.ASCII)
-"""Of the folder of a shard."""
-
-SEAL = re.compile(r"[0-9a-f]{16}", re.ASCII)
-"""Of a shard in it."""
 
 UNFINISHED = re.compile(rf"\.({NAME.pattern})\.[a-z0-9_]{{8}}", re.ASCII)
 """Of a folder in which a shard is built or removed; the first group is its name."""

@@ -46,6 +46,7 @@ from simindex.records.batch import Batch
 from simindex.simhash.radius import raw_radius
 from simindex.simhash.recipe import Recipe
 from simindex.storage.files.format import MAJOR, read_format
+from simindex.storage.files.published import RESTORE
 from simindex.storage.files.refusals import translated
 from simindex.storage.tables.keys import KeyHeap
 from simindex.values import dataclass
@@ -53,7 +54,9 @@ from simindex.values import dataclass
 CHUNK_ROWS = 1 << 16
 """Rows of a shard that are in memory at once."""
 
-RESTORE = "restore the shard from a copy, or build it again"
+OTHER_STRUCTURES = (
+    'build the collection again with structures of this kind, or use method="auto"'
+)
 
 DAMAGE = (CorruptFile, IndexNotFound, StorageFailed)
 """Errors of a file of a shard."""
@@ -309,9 +312,13 @@ def _check_alike(shard: Shard, found: Facts, known: Facts, whose: str) -> None:
 
 @contextmanager
 def named(shard: Shard) -> Iterator[None]:
-    """Errors of damage name the shard."""
+    """Errors of damage name the shard, and no remedy would change it."""
     try:
         yield
+    except InvalidOption as error:
+        if error.data.get("lacks") != "structures":
+            raise
+        raise type(error)(error.what, remedy=OTHER_STRUCTURES, **error.data) from error
     except DAMAGE as error:
         if "shard" in error.data:
             raise

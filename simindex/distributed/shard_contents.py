@@ -14,20 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from simindex.distributed import digest, regions
-from simindex.distributed.shard import (
-    RESTORE,
-    Facts,
-    Shard,
-    named,
-    named_rows,
-    open_shard,
-    said_name,
-)
+from simindex.distributed.shard import Facts, Shard, named, named_rows, open_shard, said_name
 from simindex.errors import CorruptFile, InvalidOption, SimindexError
 from simindex.index.index import Index
 from simindex.index.opening import open as open_index
 from simindex.records.reports import Finding
 from simindex.storage.files.format import read_format
+from simindex.storage.files.published import RESTORE
 from simindex.storage.files.refusals import translated
 
 

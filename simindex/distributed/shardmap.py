@@ -34,7 +34,7 @@ from typing import Any
 
 from simindex.checks import is_int, is_seconds, require
 from simindex.distributed import regions
-from simindex.distributed.publication import FOLDER, NAME, SEAL, UNFINISHED, clear_up_shard, remove
+from simindex.distributed.publication import UNFINISHED, clear_up_shard, remove
 from simindex.distributed.shard import Facts, Shard, require_alike, seal
 from simindex.errors import (
     CorruptFile,
@@ -45,10 +45,9 @@ from simindex.errors import (
     raised_by_a_handler,
 )
 from simindex.storage.files import durable, locks
+from simindex.storage.files.published import FOLDER, MAP, NAME, SEAL
 from simindex.storage.files.refusals import translated
 from simindex.values import dataclass
-
-MAP = "shards.json"
 
 KIND, VERSION = "simindex shard map", 1
 
@@ -288,6 +287,8 @@ def _decoded(root: Path, path: Path, data: bytes) -> ShardMap:
         if raised_by_a_handler(error):
             raise
         what = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+            what = f"is not JSON ({error})"
         raise CorruptFile(
             f"{path} is damaged: it {what}", remedy=RESTORE, path=str(path)
         ) from error

@@ -11,6 +11,7 @@ from simindex.checks import is_seconds, require
 from simindex.errors import ClosedIndex, IndexExists, IndexLocked
 from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
+from simindex.storage.files.published import require_unpublished
 from simindex.storage.files.refusals import translated
 from simindex.storage.location import checked_call
 
@@ -65,6 +66,8 @@ def open(
         it after `wait_s`.
     CorruptFile, FormatTooOld, FormatTooNew
         If the index is damaged or of another version.
+    ReadOnlyIndex
+        If a published shard of `simindex.distributed` would be written to.
     InvalidOption
         If options differ from the stored ones, with the differences, if `verify` is unknown, or if
         `wait_s` is no number of seconds.
@@ -93,6 +96,8 @@ def opened(
     change or be out of reach before the call.
     """
     directory = checked_call(path, mode, options, verify)
+    if mode != "r":
+        require_unpublished(directory)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
     require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")
     deadline, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S

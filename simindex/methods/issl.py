@@ -32,7 +32,7 @@ from simindex.methods.base import Asked, Found, TablePlan, TopFound, TopTablePla
 from simindex.options import SLICE_LISTS
 from simindex.storage.files.checksums import section_of
 from simindex.storage.tables.slice_lists import SliceLists
-from simindex.storage.tables.structure import REBUILD
+from simindex.storage.tables.structure import helps
 from simindex.storage.tables.table import Table
 
 NAME = SLICE_LISTS
@@ -184,6 +184,6 @@ def _lists(table: Table) -> SliceLists:
 def _refuse(table: Table, damaged: int) -> NoReturn:
     path = _lists(table).envelope.path
     raise CorruptFile(
-        f"{path} has {damaged:,} row numbers that are out of range", remedy=REBUILD,
+        f"{path} has {damaged:,} row numbers that are out of range", remedy=helps(path),
         path=path, found=damaged,
     )

@@ -221,7 +221,7 @@ def asked_designs(method: str, h: int, designs: Sequence[BlockDesign]) -> list[B
     raise InvalidOption(
         f"method={method!r} needs permuted tables, but the index has {have}",
         remedy='add some with `simindex compact --structures` or Index.compact(structures=...), or '
-        'use method="auto"', option="method", found=method,
+        'use method="auto"', option="method", found=method, lacks="structures",
         designs=tuple(design.structure for design in designs),
     )
 

@@ -157,6 +157,7 @@ def lists_available(carried: Carried, method: str, h: int) -> Sequence[BlockDesi
             'method="issl" needs slice lists, but the index has none',
             remedy='add "issl" to the structures with `simindex compact --structures` or '
             'Index.compact(structures=...), or use method="auto"', option="method", found=method,
+            lacks="structures",
         )
     return ()
 
@@ -212,5 +213,5 @@ def check_lists(carried: Carried) -> None:
         f'method="issl" needs slice lists, but {found}',
         remedy='add "issl" to the structures with `simindex compact --structures` or '
         'Index.compact(structures=...), or use method="auto"', option="method", found=issl.NAME,
-        segments=carried.unlisted,
+        lacks="structures", segments=carried.unlisted,
     )

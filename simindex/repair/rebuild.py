@@ -36,6 +36,7 @@ from simindex.repair.survey import anything_of_an_index, survey
 from simindex.storage.catalog.catalog import Catalog
 from simindex.storage.files import locks
 from simindex.storage.files.format import check_features, read_format
+from simindex.storage.files.published import require_unpublished
 from simindex.storage.files.refusals import translated
 from simindex.storage.location import check_age, check_storage, checked_call, described, leased
 from simindex.storage.snapshot import take
@@ -68,6 +69,8 @@ def repair(
         it.
     CorruptFile
         If too little is left to make an index from, or if you must remove something first.
+    ReadOnlyIndex
+        With `apply`, of a published shard of `simindex.distributed`: repair a copy of it.
     StorageFailed
         If the system refuses to read a file.
     StorageFull
@@ -87,6 +90,8 @@ def repair(
     """
     directory = checked_call(path, "r", None, "lazy").absolute()
     apply = as_flag(apply, "apply")
+    if apply:
+        require_unpublished(directory)
     with translated(directory, apply):
         # Before the lock: its file would be made, or written over, in a folder of somebody else.
         if not anything_of_an_index(directory):

@@ -84,8 +84,9 @@ def test_queries_of_several_batches_count_together(
     assert without.number == 5
     with simindex.open(keyed) as index:
         assert [name for name, _ in without.nearest(index)] == ["0b", "1a", "1b"]
-        assert "to 3 of the 5 queries" in str(without.remark(index))
-        assert Unmatched(0).remark(index) is None
+        assert "to 3 of the 5 queries" in str(without.remark(index, "--top 1"))
+        assert Unmatched(0).remark(index, "--top 1") is None
         monkeypatch.setattr(near_misses, "NEAREST_ROWS", 1)
         assert list(without.nearest(index)) == []
-        assert "not looked up among 2 rows: --top 1 finds them" in str(without.remark(index))
+        told = str(without.remark(index, "--top 1"))
+        assert "not looked up among 2 rows: --top 1 finds them" in told

@@ -528,8 +528,11 @@ def test_a_half_copied_shard_is_named(made: Shards, tmp_path: Path) -> None:
 
 
 def test_a_shard_that_was_written_to_is_named(made: Shards, tmp_path: Path) -> None:
-    with simindex.open(made.shard_map.shards[0].path, "w") as index:
+    shard = made.shard_map.shards[0]
+    shard.folder.rename(tmp_path / "aside")  # nothing writes to a shard at its place
+    with simindex.open(tmp_path / "aside" / Path(shard.path).name, "w") as index:
         index.append(families(1, 1), ids=[999])
+    (tmp_path / "aside").rename(shard.folder)
     with pytest.raises(CorruptFile, match="shard 0"):
         Shards(tmp_path / "s")
 

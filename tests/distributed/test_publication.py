@@ -166,9 +166,11 @@ def test_a_damaged_shard_is_not_taken_for_a_published_one(tmp_path: Path) -> Non
 def test_a_shard_that_is_not_what_its_name_says_is_not_taken(tmp_path: Path) -> None:
     """A compacted copy has the same rows, in other bytes."""
     made = build_shard(PLAN, 0, part(0), tmp_path)
-    with simindex.open(made.path, "w") as index:
+    made.folder.rename(tmp_path / "aside")  # nothing writes to a shard at its place
+    with simindex.open(tmp_path / "aside" / Path(made.path).name, "w") as index:
         index.replace(part(0)[0])
         index.commit()
+    (tmp_path / "aside").rename(made.folder)
     with pytest.raises(IndexExists, match="not what was published under this name"):
         build_shard(PLAN, 0, part(0), tmp_path)
 

@@ -34,6 +34,7 @@ from simindex.errors import (
     StorageFull,
 )
 from simindex.storage.files import disk, locks
+from simindex.storage.files.published import FOLDER, MAP
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def rewritten(
     root: Path, change: Callable[[dict[str, Any]], object], *, forged: bool = False
 ) -> None:
     """Changes the map, with a checksum that agrees; if it is `forged` with seals that do, too."""
-    content = json.loads((root / shardmap.MAP).read_bytes())
+    content = json.loads((root / MAP).read_bytes())
     del content["checksum"]
     change(content)
     if forged and isinstance(content["shards"], list):
@@ -54,11 +55,11 @@ def rewritten(
             folder, _, known = entry.pop("name").partition("/")
             found = seal({**entry, "facts": content["facts"]})
             entry["name"] = f"{folder}/{found}"
-            place = root / shardmap.FOLDER / folder
+            place = root / FOLDER / folder
             if known and (place / known).is_dir():
                 (place / known).rename(place / found)
     content["checksum"] = shardmap._checksum(content)
-    (root / shardmap.MAP).write_text(json.dumps(content))
+    (root / MAP).write_text(json.dumps(content))
 
 
 def test_a_map_comes_back_as_it_was_written(root: Path) -> None:
@@ -101,7 +102,7 @@ def test_a_full_disk_leaves_the_old_map(
 
 
 def test_every_byte_of_a_map_counts(root: Path) -> None:
-    path = root / shardmap.MAP
+    path = root / MAP
     data = path.read_bytes()
     for at in range(0, len(data), 7):
         for damaged in (data[:at], data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]):
@@ -194,6 +195,13 @@ def test_a_map_that_contradicts_itself_is_refused(
     with pytest.raises(CorruptFile, match="damaged") as raised:
         read_map(root)
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize("data", [b"", b'{"kind": "simindex', b"\xff\xfe", b"shards"])
+def test_a_map_that_is_cut_short_is_said_to_be_no_json(root: Path, data: bytes) -> None:
+    (root / MAP).write_bytes(data)
+    with pytest.raises(CorruptFile, match=r"shards\.json is damaged: it is not JSON \("):
+        read_map(root)
 
 
 @pytest.mark.parametrize("facts", [[], None, {}])

@@ -15,7 +15,7 @@ from benchmarks.stopwatch import Stopwatch, say
 from simindex import Batch
 from simindex.arrays import U64
 from simindex.distributed.shard_plan import By
-from simindex.distributed.shardmap import MAP
+from simindex.storage.files.published import MAP
 
 H = 3
 
@@ -42,6 +42,7 @@ def shards(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measur
     directory = directory.absolute()
     with machine.on_every_core(), chdir(directory):  # workers import what is in this folder first
         ray.init(
+            address="local",
             num_cpus=len(machine.CORES), include_dashboard=False, log_to_driver=False,
             object_store_memory=max(LEAST_STORE_BYTES, STORED_ROW_BYTES * options.rows),
             logging_level="ERROR",

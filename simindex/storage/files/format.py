@@ -17,6 +17,7 @@ from simindex.errors import CorruptFile, FormatTooNew, FormatTooOld, IndexNotFou
 from simindex.storage.files.descriptor import NOT_REGULAR, PLAIN, Descriptor
 from simindex.storage.files.durable import NewFile, sync_directory
 from simindex.storage.files.file_names import TEMPORARY, TEMPORARY_PREFIX
+from simindex.storage.files.published import FOLDER, MAP
 from simindex.storage.files.removal import remove
 
 MAJOR, MINOR = 1, 0
@@ -111,6 +112,11 @@ def read_format(directory: Path, *, writable: bool = False) -> bytes:
         with suppress(OSError, StopIteration):
             what += f", which holds {next(directory.iterdir()).name!r}"
             remedy = "name the folder of an index"
+            if (directory / MAP).is_file():
+                remedy = (
+                    "it is a collection of shards: use `simindex ray`, or name the folder of one "
+                    f"shard in {directory / FOLDER}"
+                )
         raise IndexNotFound(what, remedy=remedy, path=str(directory)) from error
     with file:
         try:

@@ -33,8 +33,8 @@ from simindex.storage.files.envelope import Envelope
 from simindex.storage.files.envelope_writer import SectionSpec
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 from simindex.storage.tables.structure import (
-    REBUILD,
     Structure,
+    helps,
     new_structure,
     open_structure,
     stored_design,
@@ -237,7 +237,7 @@ class SliceLists(Structure):
             if own[0] != 0 or own[-1] != envelope.identity.rows or (own[1:] < own[:-1]).any():
                 raise CorruptFile(
                     f"{envelope.path} has lists of slice {number} that overlap or leave gaps",
-                    remedy=REBUILD, path=envelope.path, found=number,
+                    remedy=helps(envelope.path), path=envelope.path, found=number,
                 )
         return starts
 
@@ -246,8 +246,8 @@ class SliceLists(Structure):
         section = envelope.section(kind, "<u4")
         if section is None or len(section) != self.slices * columns:
             raise CorruptFile(
-                f"{envelope.path} has sections that do not fit each other", remedy=REBUILD,
-                path=envelope.path
+                f"{envelope.path} has sections that do not fit each other",
+                remedy=helps(envelope.path), path=envelope.path,
             )
         return section.reshape(self.slices, columns)
 

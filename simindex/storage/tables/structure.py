@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgpack
@@ -22,6 +23,7 @@ from simindex.storage.files.checksums import verified
 from simindex.storage.files.durable import NewFile
 from simindex.storage.files.envelope import Envelope, Identity, open_envelope
 from simindex.storage.files.envelope_writer import EnvelopeWriter, SectionSpec, reads_back
+from simindex.storage.files.published import RESTORE, is_published
 from simindex.storage.tables.record import SegmentFolder, SegmentRecord, StructureRecord
 
 FINGERPRINTS = 1
@@ -38,7 +40,7 @@ REBUILD = (
     "`simindex compact --structures` with the names that `simindex stats --verbose` lists "
     "rebuilds it"
 )
-"""What helps where the file of a structure is damaged."""
+"""What helps where the file of a structure is damaged, in an index that may be written to."""
 
 Design = TypeVar("Design")
 
@@ -97,6 +99,11 @@ def new_structure(
         file.publish(name, partial(reads_back, name=name))
 
 
+def helps(path: str | Path) -> str:
+    """What helps where the file of a structure is damaged."""
+    return RESTORE if is_published(Path(path).parent.parent) else REBUILD
+
+
 def owner_of(name: str) -> str:
     """Name of the segment to which the file of a structure belongs."""
     return f"{name[:25]}.rows"
@@ -151,14 +158,14 @@ def open_structure(
         )
     path = folder.directory / record.name
     try:
-        envelope = open_envelope(path, verify=folder.verify, remedy=REBUILD)
+        envelope = open_envelope(path, verify=folder.verify, remedy=helps(path))
         require_named(envelope, folder, segment, record)
     except FileNotFoundError:
         if not folder.missing_ok:
             raise
-        return None, CorruptFile(f"{path} is missing", remedy=REBUILD, path=str(path))
+        return None, CorruptFile(f"{path} is missing", remedy=helps(path), path=str(path))
     except CorruptFile as error:
-        return None, CorruptFile(error.what, remedy=REBUILD, **error.data)
+        return None, CorruptFile(error.what, remedy=helps(path), **error.data)
     return envelope, None
 
 

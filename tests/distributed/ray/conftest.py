@@ -29,6 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         try:
             with chdir(tmp_path_factory.mktemp("cluster")):
                 ray.init(
+                    address="local",  # also where the environment or this machine has another one
                     num_cpus=2, include_dashboard=False, object_store_memory=150 * 2**20,
                     log_to_driver=False, logging_level="ERROR",
                 )

@@ -144,7 +144,8 @@ def test_the_nearest_to_queries_without_a_match_are_told(folder: Path) -> None:
     told = [
         [line for line in done.stderr.splitlines() if "nearest" in line] for done in (ours, local)
     ]
-    assert told[0] == told[1] and len(told[0]) == 6
+    assert told[0][:5] == told[1][:5] and len(told[0]) == len(told[1]) == 6
+    assert told[0][5] == told[1][5].replace("--top 1", "`simindex ray top`")
 
 
 def test_slice_lists_of_shards_find_the_nearest(folder: Path) -> None:
@@ -163,6 +164,12 @@ def test_a_recipe_of_an_index_makes_shards_that_it_can_be_compared_with(folder: 
     assert read_map("t").h == 5
     done = run("ray", "query", "s", "--index", "other.sim")
     assert done.exit_code == 2 and "another recipe" in done.stderr
+    done = run("ray", "query", "sketched", "--index", "local.sim", "--json")
+    assert done.exit_code == 2, done.output
+    again = json.loads(done.stderr.splitlines()[-1])["remedy"].split(" again with ")
+    assert again[0] == "build local.sim"
+    printed("build", "alike.sim", "docs.jsonl", *again[1].split())
+    assert len(printed("ray", "query", "sketched", "--index", "alike.sim")) >= 40
     done = run("ray", "build", "u", "docs.jsonl", "--shards", "2", "--recipe", "t", "--seed", "1")
     assert done.exit_code == 2 and "--recipe" in done.stderr
 
@@ -251,6 +258,10 @@ def test_errors_end_commands_in_one_line(folder: Path) -> None:
         ("ray build s docs.jsonl --shards 2", 3, "is a collection of shards already"),
         ("ray query s", 2, "nothing to look up"),
         ("ray pairs s --replicas 9", 3, "18 actors take 4.5 processors"),
+        ("ray pairs s --replicas 9", 3, "give a smaller --cpus, end other commands"),
+        ("ray query s --text a --method issl", 2, "build the collection again"),
+        ("stats s", 3, "it is a collection of shards"),
+        ("build s docs.jsonl", 3, "is not an index"),
         ("ray build t rows.none --shards 2", 4, "rows.none"),
         ("ray build t docs.jsonl", 2, "--shards"),
     ]:

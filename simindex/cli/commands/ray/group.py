@@ -8,7 +8,7 @@ import click
 
 from simindex.cli.app import program
 from simindex.cli.numbers import Count, Size
-from simindex.cli.shared_options import NamedPath, Option, collected, together
+from simindex.cli.shared_options import NamedPath, Option, collected, distance, together
 
 cpus_option: Option = click.option(
     "--cpus", type=click.FloatRange(0, 1), metavar="SHARE",
@@ -42,6 +42,8 @@ connection_options: Option = together(
     ),
 )
 """ROOT, and the cluster; the command gets what `connect` takes as `connection`."""
+
+distance_option: Option = distance("the radius that the shards store")
 
 
 @program.group()

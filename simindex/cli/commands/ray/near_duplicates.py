@@ -19,7 +19,12 @@ from simindex.cli.commands.clusters import (
 )
 from simindex.cli.commands.clusters import told_of as told_of_clusters
 from simindex.cli.commands.pairs import print_pairs, schema_of_pairs
-from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
+from simindex.cli.commands.ray.group import (
+    connection_options,
+    distance_option,
+    ray,
+    task_limit_option,
+)
 from simindex.cli.console import count, duration, say
 from simindex.cli.dedup.certificates import (
     certificate_format,
@@ -35,7 +40,6 @@ from simindex.cli.shared_options import (
     NamedPath,
     Option,
     collected,
-    distance_option,
     output_options,
     threads_option,
 )

@@ -21,7 +21,12 @@ from simindex.cli.answers import (
     told_of,
     told_of_listing,
 )
-from simindex.cli.commands.ray.group import connection_options, ray, task_limit_option
+from simindex.cli.commands.ray.group import (
+    connection_options,
+    distance_option,
+    ray,
+    task_limit_option,
+)
 from simindex.cli.console import duration, say
 from simindex.cli.input_options import Reading, input_options, inputs_argument, piped_input
 from simindex.cli.numbers import Count, Share
@@ -38,7 +43,7 @@ from simindex.cli.query_options import (
 )
 from simindex.cli.questions import Asking
 from simindex.cli.results import Results, result_options
-from simindex.cli.shared_options import distance_option, output_options, threads_option
+from simindex.cli.shared_options import output_options, threads_option
 from simindex.cli.similarity import measure_option, require_one, similarity_option, within
 from simindex.cli.suggestions import suggested
 from simindex.inputs.reading import require_inputs
@@ -162,12 +167,12 @@ def _look_up(
     started = time.perf_counter()
     waiting: deque[tuple[list[str], simindex.Batch]] = deque()
     without = Unmatched(FEW if k is None and not (quiet or listed) else 0)
-    with (
-        on_ray.connect(root, **connection) as shards,
-        opened(shards.check().shards[0]) as index,
-    ):
+    with on_ray.connect(root, **connection) as shards, opened(shards.check().shards[0]) as index:
         h = index.h if h is None else h
-        asking = Asking(index, root, reading, intake, inputs, texts, fingerprints, others)
+        asking = Asking(
+            index, root, reading, intake, inputs, texts, fingerprints, others,
+            command="simindex ray query", recipe_of=str(index.path),
+        )
         asking.check()
 
         def batches() -> Iterator[simindex.Batch]:
@@ -197,7 +202,7 @@ def _look_up(
                 progress.advance(len(names), 0)
             if not asked:  # before -o FILE is there
                 end_without_question(asking, quiet)
-        say_nearest(without, shards, as_json)
+        say_nearest(without, shards, as_json, call="`simindex ray top`")
     asking.without.close()
     if quiet:
         return
