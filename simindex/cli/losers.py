@@ -40,26 +40,28 @@ def keys_of(parts: list[Any]) -> dict[int, Any]:
     return found
 
 
-def schema_of_proof(keys: Any, similarity: float | None = None) -> Schema:
-    """The columns of certificates: the first ones of `dedup --certificates`."""
+def schema_of_proof(keys: Any, bits: int) -> Schema:
+    """The columns of certificates: the first ones of `dedup --certificates`. Of fingerprints of 0
+    `bits` they have no similarity."""
     kind = kind_of_keys(keys) if keys else "uint64"
     proof: Schema = {"dropped": kind, "lost_to": kind, "distance": "uint16"}
-    return {**proof, **schema_of_similarity(similarity)}
+    return {**proof, **schema_of_similarity(bits or None)}
 
 
 def print_losers(
     lost: Losers, keys: dict[int, Any], write: Write | None, bits: int = 0,
-    measure: str = "cosine", certify: Write | None = None,
+    measure: str = "cosine", certify: Write | None = None, estimating: int = 0,
 ) -> None:
     """Prints rows to drop as lines, or hands them to `write`; with the similarities that distances
-    of so many bits stand for, unless these are 0. `certify` is handed a certificate of each."""
+    of so many bits stand for, unless these are 0. `certify` is handed a certificate of each, with
+    the similarity that a distance of `estimating` bits stands for where `bits` are 0."""
     for columns in _columns(lost, keys, bits, measure):
         if write is None:
             click.echo("\n".join(_lines(columns)))
         else:
             write(columns)
         if certify is not None:
-            certify(_proof(columns))
+            certify(_proof(columns, estimating))
 
 
 def _columns(
@@ -77,7 +79,9 @@ def _columns(
         yield columns
 
 
-def _proof(columns: dict[str, Any]) -> dict[str, Any]:
+def _proof(columns: dict[str, Any], bits: int) -> dict[str, Any]:
+    if bits and "similarity" not in columns:
+        columns = columns | columns_of_similarity(columns["distance"], bits)
     own, kept = ("key", "kept_key") if "key" in columns else ("id", "kept")
     named = "id", "key", "kept", "kept_key"
     told = {name: column for name, column in columns.items() if name not in named}

@@ -53,6 +53,8 @@ class Nearness:
     """Of a search among stored rows: a share of the rows within h, or of those of a similarity."""
     similar: Similar | None = None
     """The similarity that chose h, if one was asked for."""
+    bits: int = 64
+    """Of a fingerprint."""
 
     @property
     def sketched(self) -> bool:
@@ -66,9 +68,9 @@ class Nearness:
         return recall == 1 and not self.sketched
 
     @property
-    def similarity_bits(self) -> int:
-        """Of how many bits distances are, if a similarity was asked for. Else 0."""
-        return 0 if self.similar is None else self.similar.compared_bits
+    def compared_bits(self) -> int:
+        """Of how many bits distances are."""
+        return self.bits if self.similar is None else self.similar.compared_bits
 
     def sketches(self, batch: Batch) -> U8 | None:
         """The sketches of a batch, if they decide."""

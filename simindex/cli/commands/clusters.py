@@ -18,6 +18,7 @@ from simindex.cli.console import LINES_AT_ONCE, count, duration, say
 from simindex.cli.dedup.certificates import (
     certificate_format,
     certificates,
+    estimating_bits,
     schema_of_certificates,
     write_certificates,
 )
@@ -109,8 +110,8 @@ def mode_options(command: Any) -> Any:
 )
 @click.option(
     "--certificates", "certified", type=NamedPath(), metavar="FILE",
-    help="With --keep, write a line to FILE for each document to drop: the kept one and the "
-    "distance, and with --similarity the estimated similarity. FILE has JSON lines, or a table if "
+    help="With --keep, write a line to FILE for each document to drop: the kept one, the distance, "
+    "and the similarity that it tells, with its standard error. FILE has JSON lines, or a table if "
     "its name ends with .csv or .parquet.",
 )
 @verify_option
@@ -167,7 +168,8 @@ def clusters(
         schema = schema_of_verdicts(keys) if keep else schema_of_clusters(
             keys, similarity, verified=verify_text
         )
-        proof = schema_of_certificates(keys, similarity, verified=verify_text)
+        bits = estimating_bits(index.recipe, index.options.bits)
+        proof = schema_of_certificates(keys, bits, verified=verify_text)
         with results.opened(schema) as write, certificates(certified, row, proof) as certify:
             choose = None
             if keep is not None:
@@ -193,7 +195,7 @@ def clusters(
                 kept = representatives(found) if mode == "star" else by_rank(found, choose(found))
                 print_verdicts(found, kept, listed, write)
                 if certify is not None:
-                    write_certificates(found, certify)
+                    write_certificates(found, certify, bits)
     if keep is not None and not quiet:
         if rows > found.documents:
             say(

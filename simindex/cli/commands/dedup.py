@@ -108,8 +108,8 @@ SKETCH_BITS = 512
 @click.option(
     "--certificates", "--audit", "audit", type=NamedPath(), metavar="FILE",
     help="Write a line of JSON to FILE for each dropped document: its key, the key of the kept "
-    "one, the distance, the reason, and the file and line of both. With --similarity it also has "
-    "the estimated similarity. With --index, lines are added to FILE, except those that it has. "
+    "one, the distance, the similarity that it tells, the reason, and the file and line of both. "
+    "With --index, lines are added to FILE, except those that it has. "
     "Without --index, a FILE that ends with .csv or .parquet gets a table, which appears at the "
     "end of the run. Both names are the same option.",
 )
@@ -258,7 +258,7 @@ def dedup(
             "dropped": run.dropped,
             "h": h,
             **({} if similarity is None else {
-                "similarity": similarity, "compared_bits": near.similarity_bits,
+                "similarity": similarity, "compared_bits": near.compared_bits,
             }),
             **({} if verifying is None else summary_of(verifying.verifier.told)),
             "without_fingerprint": run.without.number,
@@ -366,7 +366,7 @@ def _nearness(
         h, similarity = asked.get("h"), asked.get("similarity")
         recall = asked.get("recall", 1.0)
     if similarity is None:
-        return Nearness(recipe.h if h is None else h, recall)
+        return Nearness(recipe.h if h is None else h, recall, bits=recipe.bits)
     found = similar(
         similarity, h=h, recall=recall, bits=recipe.bits,
         sketch_bits=matched.index.options.sketch_bits, measure=measure, recipe=recipe,

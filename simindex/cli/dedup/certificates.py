@@ -1,8 +1,10 @@
 """What shows, for each dropped document, why it may go: the kept one, and how near that is.
 
-    {"dropped": "b.txt", "kept": "a.txt", "distance": 3}
-    {"dropped": "b.txt", "kept": "a.txt", "distance": 41, "similarity": 0.9686, ...}
+    {"dropped": "b.txt", "kept": "a.txt", "distance": 3, "similarity": 0.9856, ...}
+    {..., "distance": 41, "similarity": 0.9686, "similarity_error": 0.0096}
     {..., "distance": 70, "similarity": 0.9113, "similarity_error": 0.0, "exact": true}
+
+Without a recipe a distance tells no similarity: other programs may have made the fingerprints.
 
 `dedup` writes more of each, see `audit_file.py`.
 """
@@ -34,14 +36,18 @@ def certificate_format(path: str | None) -> Format:
     return row
 
 
-def schema_of_certificates(
-    keys: Any, similarity: float | None, *, verified: bool = False
-) -> Schema:
-    """The columns, of an index with keys of a kind, or without; with `verified` of exact
-    similarities, too."""
+def schema_of_certificates(keys: Any, bits: int, *, verified: bool = False) -> Schema:
+    """The columns, of an index with keys of a kind, or without; with similarities unless the
+    fingerprints have 0 `bits`, and with `verified` whether they are exact, too."""
     kind = kind_of_keys(keys) if keys else "uint64"
     columns: Schema = {"dropped": kind, "kept": kind, "distance": "uint16"}
-    return {**columns, **schema_of_similarity(similarity, verified=verified)}
+    return {**columns, **schema_of_similarity(bits or None, verified=verified)}
+
+
+def estimating_bits(recipe: object, bits: int) -> int:
+    """The bits of a fingerprint, of which a distance tells a similarity if they are of texts; 0
+    where no recipe says so."""
+    return 0 if recipe is None else bits
 
 
 @contextmanager
@@ -54,8 +60,11 @@ def certificates(path: str | None, row: Format, schema: Schema) -> Iterator[Writ
         yield write
 
 
-def write_certificates(found: Clusters, write: Write) -> None:
-    """Those of all members of stars but the representatives."""
+def write_certificates(found: Clusters, write: Write, bits: int) -> None:
+    """Those of all members of stars but the representatives.
+
+    Distances are of so many bits unless a similarity was asked for; of 0 they have no similarity.
+    """
     import numpy as np
 
     for some in found.slices(AT_ONCE):
@@ -70,10 +79,9 @@ def write_certificates(found: Clusters, write: Write) -> None:
             "dropped": [own[at] for at in rows], "kept": [kept[at] for at in rows],
             "distance": distance,
         }
-        if some.similarity_bits:
+        if compared := some.similarity_bits or bits:
             exact = some.exact_similarity
             columns |= columns_of_similarity(
-                distance, some.similarity_bits, some.measure,
-                None if exact is None else exact[dropped],
+                distance, compared, some.measure, None if exact is None else exact[dropped]
             )
         write(columns)

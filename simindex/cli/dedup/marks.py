@@ -25,25 +25,14 @@ if TYPE_CHECKING:
 
 MARK = "near_duplicate_of"
 
-AUDIT: Schema = {
-    "dropped": "text", "lost_to": "text", "distance": "uint16", "dropped_at": "text", "why": "text",
-    "lost_to_at": "text",
-}
-"""The columns of the audit."""
+def schema_of_audit(*, verified: bool) -> Schema:
+    """The columns of the audit, of a run that compares texts or of another one."""
+    return {
+        "dropped": "text", "lost_to": "text", "distance": "uint16",
+        **schema_of_similarity(True, verified=verified), "dropped_at": "text", "why": "text",
+        "lost_to_at": "text",
+    }
 
-AUDIT_OF_SIMILARITY: Schema = {
-    **{name: AUDIT[name] for name in ("dropped", "lost_to", "distance")},
-    **schema_of_similarity(True),
-    **{name: AUDIT[name] for name in ("dropped_at", "why", "lost_to_at")},
-}
-"""The same of a run with a similarity."""
-
-AUDIT_OF_TEXTS: Schema = {
-    **{name: AUDIT[name] for name in ("dropped", "lost_to", "distance")},
-    **schema_of_similarity(True, verified=True),
-    **{name: AUDIT[name] for name in ("dropped_at", "why", "lost_to_at")},
-}
-"""The same of a run that compares texts."""
 
 AUDIT_BEGINS = b'{"dropped": '
 AUDIT_ENDS = b', "why": '
@@ -142,7 +131,7 @@ def _values_of(loss: Loss, near: Nearness | None) -> dict[str, Any]:
     values: dict[str, Any] = {"key": loss.key, "distance": loss.distance}
     if near is not None and near.similar is not None:
         found = similarity_of(
-            loss.distance, near.similarity_bits, near.similar.measure, loss.exact
+            loss.distance, near.compared_bits, near.similar.measure, loss.exact
         )
         values |= {name: found[name] for name in ("similarity", "similarity_error")}
     return values
@@ -184,13 +173,12 @@ def audit_record(
 ) -> dict[str, Any]:
     """What the audit has of a document that was dropped; of a run that compares texts, with
     whether its similarity is exact."""
-    similar = near.similar
-    exact = loss.exact if verified else None
+    measure = "cosine" if near.similar is None else near.similar.measure
     return {
         "dropped": document.key, "lost_to": loss.key, "distance": loss.distance,
-        **({} if similar is None else similarity_of(
-            loss.distance, near.similarity_bits, similar.measure, exact
-        )),
+        **similarity_of(
+            loss.distance, near.compared_bits, measure, loss.exact if verified else None
+        ),
         "dropped_at": document.place, "why": loss.why(near), "lost_to_at": loss.place,
     }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from simindex.cli.dedup.audit_file import Audit, audit_typed, listing, table
-from simindex.cli.dedup.marks import AUDIT, AUDIT_OF_SIMILARITY, AUDIT_OF_TEXTS
+from simindex.cli.dedup.marks import schema_of_audit
 from simindex.cli.dedup.unbuffered_file import Unbuffered
 from simindex.cli.results import load
 from simindex.errors import InvalidOption
@@ -56,8 +56,5 @@ def audit_file(
         with listing(Path(path), adding=adding) as lines:
             yield lines
     else:
-        schema = AUDIT if similarity is None else AUDIT_OF_SIMILARITY
-        if verified:
-            schema = AUDIT_OF_TEXTS
-        with table(Path(path), row, schema) as rows:
+        with table(Path(path), row, schema_of_audit(verified=verified)) as rows:
             yield rows

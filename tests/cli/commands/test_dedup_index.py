@@ -29,6 +29,10 @@ AT_ONCE = ("--weighting", "sublinear")
 """Without idf, which would be learned from the beginning of a stream before anything comes out."""
 
 
+EQUAL = {"similarity": 1.0, "similarity_error": 0.0008}
+"""What equal fingerprints tell."""
+
+
 def line(key: object, text: str, **fields: Any) -> str:
     return json.dumps({"id": key, **fields, "text": text}) + "\n"
 
@@ -61,7 +65,7 @@ def test_what_came_out_is_stored_and_drops_what_comes_later(run: Run) -> None:
     )
     assert keys_of(result.stdout) == ["5.1", "6.1", "7.1"]
     assert [json.loads(one) for one in Path("a.jsonl").read_text().splitlines()] == [
-        {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0,
+        {"dropped": f"{number}.1", "lost_to": f"{number}.0", "distance": 0, **EQUAL,
          "dropped_at": f"-:{number - 2}", "why": "same fingerprint", "lost_to_at": None}
         for number in (3, 4)
     ]
@@ -465,10 +469,10 @@ def test_with_none_later_copies_of_dropped_ones_are_dropped(run: Run) -> None:
     options = ("dedup", "--index", "i.sim", "--keep", "none", "--audit", "a")
     assert keys_of(run(*options, input=given).stdout) == ["2.0"]
     assert [json.loads(one) for one in Path("a").read_text().splitlines()] == [
-        {"dropped": "1.0", "lost_to": "1.1", "distance": 0,
+        {"dropped": "1.0", "lost_to": "1.1", "distance": 0, **EQUAL,
          "why": "same fingerprint", "dropped_at": "-:1",
          "lost_to_at": "-:3"},
-        {"dropped": "1.1", "lost_to": "1.0", "distance": 0,
+        {"dropped": "1.1", "lost_to": "1.0", "distance": 0, **EQUAL,
          "why": "same fingerprint", "dropped_at": "-:3",
          "lost_to_at": "-:1"},
     ]

@@ -85,8 +85,9 @@ def test_a_known_document_is_told_with_its_reason_once(run: Run) -> None:
     told = {one["dropped"]: one for one in second}
     assert set(told) == {"a", "e"}, "the others were told"
     assert told["a"] == {
-        "dropped": "a", "lost_to": "a", "distance": 0, "dropped_at": "in.jsonl:1",
-        "why": "same id", "lost_to_at": None,
+        "dropped": "a", "lost_to": "a", "distance": 0, "similarity": 1.0,
+        "similarity_error": 0.0008, "dropped_at": "in.jsonl:1", "why": "same id",
+        "lost_to_at": None,
     }
     assert told["e"]["why"] == "same id"
     before = Path("a").read_bytes()

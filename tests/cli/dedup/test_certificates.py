@@ -43,8 +43,23 @@ def test_every_dropped_document_has_one(run: Run, sketched: Path) -> None:
     run("clusters", sketched, "-d", 2, "--keep", "representative", "--certificates", "why.csv")
     rows = list(csv.DictReader(Path("why.csv").read_text().splitlines()))
     assert {row["dropped"] for row in rows} | {rows[0]["kept"]} == set("abcde")
-    assert list(rows[0]) == ["dropped", "kept", "distance"]
-    assert all(int(row["distance"]) <= 2 for row in rows)
+    assert list(rows[0]) == ["dropped", "kept", "distance", "similarity", "similarity_error"]
+    for row in rows:
+        assert float(row["similarity"]) == round(cos(pi * int(row["distance"]) / 64), 4)
+        assert int(row["distance"]) <= 2 and float(row["similarity_error"]) > 0
+
+
+def test_fingerprints_of_nobody_knows_what_have_no_similarity(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "plain.sim"
+    with simindex.open(path, "n") as index:
+        index.append(np.array([1, 3, 1 << 60], np.uint64))
+    run(
+        "clusters", path, "-d", 2, "--keep", "representative", "--certificates",
+        tmp_path / "why.jsonl",
+    )
+    assert json.loads((tmp_path / "why.jsonl").read_text()) == {
+        "dropped": 1, "kept": 0, "distance": 1,
+    }
 
 
 def test_they_go_with_keep_and_with_stars(run: Run, sketched: Path) -> None:

@@ -29,6 +29,7 @@ from simindex.cli.console import count, duration, say
 from simindex.cli.dedup.certificates import (
     certificate_format,
     certificates,
+    estimating_bits,
     schema_of_certificates,
     write_certificates,
 )
@@ -68,13 +69,15 @@ class _Opened(NamedTuple):
     write: Write | None
     certify: Write | None
     """Takes certificates, if somebody asked for them."""
+    bits: int
+    """Of fingerprints, where their distance tells a similarity; else 0."""
 
 
 @contextmanager
 def _opened(
     root: str, connection: dict[str, Any], near: dict[str, Any], results: Results,
     schema: Callable[[Any, float | None], Schema], *, silent: bool, certified: str | None = None,
-    proof: Callable[[Any, float | None], Schema] = schema_of_certificates,
+    proof: Callable[[Any, int], Schema] = schema_of_certificates,
 ) -> Iterator[_Opened]:
     """The shards, what near is, where columns of a schema are written to, and certificates."""
     from simindex.distributed import ray as on_ray
@@ -92,11 +95,14 @@ def _opened(
         kind = False if now.facts.names == "ids" else now.facts.names
         if similarity is None and h is None:
             h = now.h
+        bits = estimating_bits(now.facts.recipe, now.facts.bits)
         proofs: AbstractContextManager[Write | None] = certificates(
-            certified, row, proof(kind, similarity)
+            certified, row, proof(kind, bits)
         )
         with results.opened(schema(kind, similarity)) as write, proofs as certify:
-            yield _Opened(shards, {**near, "h": h}, within(h, similarity), write, certify)
+            yield _Opened(
+                shards, {**near, "h": h}, within(h, similarity), write, certify, bits
+            )
 
 
 _near_options: Option = collected(
@@ -108,9 +114,9 @@ _near_options: Option = collected(
 def _certificates_option(begin: str) -> Option:
     return click.option(
         "--certificates", "certified", type=NamedPath(), metavar="FILE",
-        help=f"{begin} a line to FILE for each document to drop: the kept one and the distance, "
-        "and with --similarity the estimated similarity. FILE has JSON lines, or a table if its "
-        "name ends with .csv or .parquet.",
+        help=f"{begin} a line to FILE for each document to drop: the kept one, the distance, and "
+        "the similarity that it tells, with its standard error. FILE has JSON lines, or a table if "
+        "its name ends with .csv or .parquet.",
     )
 
 
@@ -138,7 +144,7 @@ def pairs(
     found = 0
     silent = quiet or results.on_terminal
     with _opened(root, connection, given, results, schema_of_pairs, silent=silent) as (
-        shards, near, told, write, _
+        shards, near, told, write, *_
     ):
         for some in shards.pairs(
             **near, collapse_equal=collapse_equal, memory_limit=memory_limit, threads=threads
@@ -196,7 +202,7 @@ def clusters(
         return schema_of_verdicts(keys) if keep else schema_of_clusters(keys, similarity)
 
     with _opened(root, connection, given, results, schema, silent=quiet, certified=certified) as (
-        shards, near, told, write, certify
+        shards, near, told, write, certify, bits
     ):
         found = shards.clusters(
             **near, mode=mode, singletons=singletons, memory_limit=memory_limit, threads=threads
@@ -207,7 +213,7 @@ def clusters(
             kept = representatives(found)
             print_verdicts(found, kept, listed, write)
         if certify is not None:
-            write_certificates(found, certify)
+            write_certificates(found, certify, bits)
     if keep is not None and not quiet:
         say(told_of_verdicts(found, kept))
     if not quiet:
@@ -237,13 +243,15 @@ def dedup(
     with _opened(
         root, connection, given, results, schema_of_losers, silent=quiet, certified=certified,
         proof=schema_of_proof,
-    ) as (shards, near, _, write, certify):
+    ) as (shards, near, _, write, certify, estimating):
         parts = list(shards.pairs(
             **near, collapse_equal=True, memory_limit=memory_limit, threads=threads
         ))
         lost = losers(parts)
         bits = max((part.similarity_bits for part in parts), default=0)
-        print_losers(lost, keys_of(parts), write, bits, given["measure"], certify)
+        print_losers(
+            lost, keys_of(parts), write, bits, given["measure"], certify, estimating
+        )
         rows = len(shards)
     if not quiet:
         say(
