@@ -141,7 +141,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["check", "{}"], WRITER | ENGINE | READERS | PARTS, 125),
         (["export", "{}"], WRITER | ENGINE | READERS | PARTS, 140),
         (["backup", "{}", "{}.new"], WRITER | ENGINE | READERS | PARTS - {
-            "simindex.backup.index_copy"}, 130),
+            "simindex.backup.index_copy"}, 131),
         (["pairs", "{}"], WRITER | READERS | PARTS - {"simindex.pairs.pair_search"}, 150),
         (["delete", "{}", "--key", "0"], READERS | PARTS, 205),
         (["expire", "{}", "--older-than", "30d"], ENGINE | READERS | PARTS, 140),
@@ -164,9 +164,9 @@ def test_a_command_loads_what_it_asks_for(
     ("arguments", "others", "most"),
     [
         (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 183),
-        (["dedup", "{}.jsonl"], FORMATS | PARTS, 255),
+        (["dedup", "{}.jsonl"], FORMATS | PARTS, 256),
         (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.pair_search"}, 235),
-        (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 200),
+        (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 201),
         (["merge", "{}", "{}.twin", "-o", "{}.merged"], ENGINE | READING | READERS | PARTS, 150),
         (["plan", "--rows", "1M"], WRITER | READING | READERS | PARTS | {
             "simindex.storage.catalog", "simindex.planning.measurement", "statistics"}, 105),

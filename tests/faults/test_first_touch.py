@@ -326,7 +326,7 @@ def test_auto_leaves_a_damaged_structure_and_says_so(
     logging.getLogger("simindex").setLevel(logging.WARNING)
     method = {".bphs": "bphs", ".issl": "issl"}[suffix]
     # The planner takes the structure, whatever it costs.
-    for name in ("permuted.permuted_ns", "candidates.issl_within_ns"):
+    for name in ("permuted_plans.permuted_ns", "table_plans.issl_within_ns"):
         monkeypatch.setattr(f"simindex.planning.{name}", lambda *_, **__: 0.0)
     if suffix == ".issl":
         monkeypatch.setattr("simindex.planning.permuted_plans.permuted_ns", lambda *_, **__: 1e12)
