@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from simindex._kernels._native import Room
 from simindex.errors import InvalidOption
@@ -22,7 +22,6 @@ from simindex.query.sketch_filter import Sketched
 from simindex.query.windows import windows
 from simindex.resources.memory import answer_bytes
 from simindex.resources.threads import thread_count
-from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import F32, U8, U64
@@ -43,8 +42,7 @@ PROBE_BYTES = 32
 """Of a probe that is partitioned with others, and of what is beside it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class Part(NamedTuple):
     """Some queries of a call, and how they are searched for."""
 
     rows: U64
