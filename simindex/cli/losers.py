@@ -40,12 +40,12 @@ def keys_of(parts: list[Any]) -> dict[int, Any]:
     return found
 
 
-def schema_of_proof(keys: Any, bits: int) -> Schema:
-    """The columns of certificates: the first ones of `dedup --certificates`. Of fingerprints of 0
-    `bits` they have no similarity."""
+def schema_of_proof(keys: Any, told: bool) -> Schema:
+    """The columns of certificates: the first ones of `dedup --certificates`; with similarities if
+    distances have `told` some."""
     kind = kind_of_keys(keys) if keys else "uint64"
     proof: Schema = {"dropped": kind, "lost_to": kind, "distance": "uint16"}
-    return {**proof, **schema_of_similarity(bits or None)}
+    return {**proof, **schema_of_similarity(told or None)}
 
 
 def print_losers(

@@ -169,7 +169,9 @@ def clusters(
             keys, similarity, verified=verify_text
         )
         bits = estimating_bits(index.recipe, index.options.bits)
-        proof = schema_of_certificates(keys, bits, verified=verify_text)
+        proof = schema_of_certificates(
+            keys, bits > 0 or similarity is not None, verified=verify_text
+        )
         with results.opened(schema) as write, certificates(certified, row, proof) as certify:
             choose = None
             if keep is not None:

@@ -36,12 +36,12 @@ def certificate_format(path: str | None) -> Format:
     return row
 
 
-def schema_of_certificates(keys: Any, bits: int, *, verified: bool = False) -> Schema:
-    """The columns, of an index with keys of a kind, or without; with similarities unless the
-    fingerprints have 0 `bits`, and with `verified` whether they are exact, too."""
+def schema_of_certificates(keys: Any, told: bool, *, verified: bool = False) -> Schema:
+    """The columns, of an index with keys of a kind, or without; with similarities if distances
+    have `told` some, and with `verified` whether they are exact, too."""
     kind = kind_of_keys(keys) if keys else "uint64"
     columns: Schema = {"dropped": kind, "kept": kind, "distance": "uint16"}
-    return {**columns, **schema_of_similarity(bits or None, verified=verified)}
+    return {**columns, **schema_of_similarity(told or None, verified=verified)}
 
 
 def estimating_bits(recipe: object, bits: int) -> int:
@@ -63,7 +63,7 @@ def certificates(path: str | None, row: Format, schema: Schema) -> Iterator[Writ
 def write_certificates(found: Clusters, write: Write, bits: int) -> None:
     """Those of all members of stars but the representatives.
 
-    Distances are of so many bits unless a similarity was asked for; of 0 they have no similarity.
+    Distances are of so many bits unless a similarity was asked for; of 0 they tell none.
     """
     import numpy as np
 

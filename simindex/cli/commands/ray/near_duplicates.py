@@ -77,7 +77,7 @@ class _Opened(NamedTuple):
 def _opened(
     root: str, connection: dict[str, Any], near: dict[str, Any], results: Results,
     schema: Callable[[Any, float | None], Schema], *, silent: bool, certified: str | None = None,
-    proof: Callable[[Any, int], Schema] = schema_of_certificates,
+    proof: Callable[[Any, bool], Schema] = schema_of_certificates,
 ) -> Iterator[_Opened]:
     """The shards, what near is, where columns of a schema are written to, and certificates."""
     from simindex.distributed import ray as on_ray
@@ -97,7 +97,7 @@ def _opened(
             h = now.h
         bits = estimating_bits(now.facts.recipe, now.facts.bits)
         proofs: AbstractContextManager[Write | None] = certificates(
-            certified, row, proof(kind, bits)
+            certified, row, proof(kind, bits > 0 or similarity is not None)
         )
         with results.opened(schema(kind, similarity)) as write, proofs as certify:
             yield _Opened(
