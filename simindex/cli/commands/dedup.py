@@ -225,9 +225,7 @@ def dedup(
         shown = Progress("deduplicating", quiet=silent, extent=extent)
         with matched.outcome_told(), shown as progress:
             listing = opened.enter_context(
-                audit_file(
-                    audit, audited, adding=adding, similarity=similarity, verified=verify_text
-                )
+                audit_file(audit, audited, adding=adding, verified=verify_text)
             )
             output = opened.enter_context(whole_writes())
             short = ShortTexts(

@@ -46,8 +46,7 @@ def audit_format(path: str | None, *, adding: bool) -> Format:
 
 @contextmanager
 def audit_file(
-    path: str | None, row: Format, *, adding: bool, similarity: float | None = None,
-    verified: bool = False,
+    path: str | None, row: Format, *, adding: bool, verified: bool = False
 ) -> Iterator[Audit | None]:
     """The audit; what earlier runs through the same index dropped stays in it."""
     if path is None:
