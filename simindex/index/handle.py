@@ -105,7 +105,7 @@ class Handle:
             self.lease, catalog = lease, Catalog(lease.environment)
             with translated(path, writable):
                 found = described(catalog, index=uuid)
-                if options is not None:
+                if options is not None:  # before a wait for the writer's turn
                     check_agreement(path, found.options, found.recipe, options)
                 check_storage(path, allow_remote=found.options.allow_remote)
                 self.view = View(
@@ -116,7 +116,10 @@ class Handle:
                     from simindex.writing.writer import Writer
 
                     self.writer = Writer(self.view)
-                self.view.open()
+                else:
+                    self.view.open()
+                if options is not None:  # and again, should another writer have decided meanwhile
+                    check_agreement(path, self.view.options, self.view.recipe, options)
             if writable:
                 for segment in self.view.last().segments:
                     durable.check_features(segment.envelope.path, segment.envelope.read_compatible)

@@ -49,7 +49,7 @@ class View:
         self._snapshot: Snapshot | None = None
 
     def open(self) -> None:
-        """Takes the first snapshot."""
+        """Takes the first snapshot; a writer does so once it has the lock."""
         self._snapshot = self._taken(None)
 
     def close(self) -> None:

@@ -76,14 +76,15 @@ class Committer:
         """Processor time of the last commit that had anything to do."""
         self.commits, self.commits_s = 0, 0.0
         """How many there were, and the time that they took."""
-        self.recent: Recent = Recent(view.options)
-        """Rows that were added one at a time, and do not wait yet."""
         self._files: SegmentFiles | None = None
         try:
             self.lock = locks.lock(view.path / "LOCK")
             check_place(self.catalog.environment)  # else its strays would be another index's files
+            view.open()  # not before: the last writer may have decided the options
             with self.catalog.reading() as reading:
                 commit = reading.head()
+            self.recent: Recent = Recent(view.options)
+            """Rows that were added one at a time, and do not wait yet."""
             self.waiting: Waiting = Waiting(view.options.key_secret, commit)
             remove_strays(self.catalog, view.segments, *commit)
         except BaseException:
