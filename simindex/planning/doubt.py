@@ -1,7 +1,11 @@
-"""Which estimates of a similarity are doubtful: those within two standard errors of the threshold.
+"""Which estimates of a similarity are doubtful: those of pairs that may lie on its other side.
 
     distance     0 ... certain | ... most kept ... | ... most doubtful | ...
     estimate     near             doubtful, above    doubtful, below     far
+
+Above the threshold a pair is taken on trust, and of millions not one should be wrong. So all are
+doubtful but those that no pair comes to which is two standard errors below it. Below it the worst
+is that a document is kept, so there only estimates within two standard errors are doubtful.
 
 A pair of equal bits is never doubtful: it is the same pair for whatever compares bits. Without a
 sketch nothing beyond the radius of candidates is found, so that nothing beyond it is doubtful.
@@ -15,13 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from simindex.bits.cosine import share_within, threshold
+from simindex.bits.cosine import cosine_of_jaccard, share_at, share_within, threshold
 from simindex.planning.similarity import LEAST, Similar
 from simindex.records.estimate import estimated, standard_error
 from simindex.values import dataclass
 
 ERRORS = 2
-"""Standard errors on both sides of the threshold."""
+"""Standard errors by which a pair may be below the threshold, or its estimate."""
+
+CHANCE = 1e-9
+"""That a pair which is so far below the threshold is certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +70,21 @@ def doubt_of(similar: Similar) -> Doubt:
     distance = np.arange(bits // 2 + 1, dtype=np.uint16)
     estimate = estimated(distance, bits, similar.measure).astype(np.float64)
     error = ERRORS * standard_error(distance, bits, similar.measure).astype(np.float64)
-    certain = estimate - error >= asked
-    certain[0] = True
     possible = estimate + error >= asked
-    first = int(np.argmin(certain)) - 1 if not certain.all() else len(distance) - 1
     last = int(np.flatnonzero(possible)[-1]) if possible.any() else 0
-    if similar.sketch_bits:
-        last = min(last, threshold(LEAST, bits))
-    else:
-        first, last = min(first, similar.h), min(last, similar.h)
-    return Doubt(similar, min(first, similar.most), max(last, similar.most))
+    last = min(last, threshold(LEAST, bits) if similar.sketch_bits else similar.h)
+    low = asked - float(error[min(similar.most, len(distance) - 1)])
+    return Doubt(similar, _certain(max(0.0, low), similar), max(last, similar.most))
+
+
+def _certain(low: float, similar: Similar) -> int:
+    """The greatest distance within which at most CHANCE of the pairs of a low similarity are; 0
+    where there is none."""
+    cosine = cosine_of_jaccard(low) if similar.measure == "jaccard" else low
+    found, share = 0, share_at(0, cosine, similar.compared_bits)
+    while found < similar.most:
+        share += share_at(found + 1, cosine, similar.compared_bits)
+        if share > CHANCE:
+            break
+        found += 1
+    return found

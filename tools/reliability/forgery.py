@@ -219,7 +219,7 @@ def _items(rng: random.Random, made: Forged) -> Any:
     """The items of a section, as rows of unsigned numbers (n, m)."""
     entry = rng.choice([entry for entry in made.true_table if int(entry["count"])])
     size = int(entry["itemsize"])
-    kind = {1: "u1", 4: "<u4"}.get(size, "<u8")
+    kind = next(kind for kind, of in (("<u8", 8), ("<u4", 4), ("u1", 1)) if size % of == 0)
     return made.section(int(entry["kind"]), kind).reshape(int(entry["count"]), -1)
 
 

@@ -30,6 +30,7 @@ DOUBT = doubt_of(similar(0.85, h=None, recall=1.0, bits=64, sketch_bits=256))
 def shuffled() -> list[str]:
     random = Random(11)
     texts = families(random, 6)
+    texts += [f"{text} another{place}" for place, text in enumerate(texts[::5])]  # surely near
     random.shuffle(texts)
     return texts
 
