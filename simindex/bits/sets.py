@@ -21,11 +21,11 @@ it. So all who compare distances go by the resemblance of the sets.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import pi
+from math import ceil, floor, pi
 
 import numpy as np
 
-from simindex.arrays import F64, I64, U8, U16
+from simindex.arrays import F64, I64, U8, U16, Bools
 from simindex.records.sketches import NOT_KNOWN, STEPS, numbers_of
 
 MOST_APART = 4 * STEPS
@@ -82,14 +82,30 @@ def _of_many(bits: int) -> U16:
 @lru_cache(4096)
 def _of_few(code: int, apart: int, bits: int, measure: str, projection: str) -> U16:
     """uint16 (bits + 1,): of sets whose sizes have these codes."""
-    m, n = numbers_of(np.array([code, min(255, code + apart)], np.uint8)).tolist()
+    other = min(255, code + apart)
+    m, n = numbers_of(np.array([code, other], np.uint8)).tolist()
+    cosine, whole = _counted(m, n, bits, measure, projection)
+    if apart:  # sets as much alike as one is as large as its code allows, the other as small
+        most = max(m, floor(2 ** ((code - 0.5) / STEPS)))
+        least = min(n, ceil(2 ** ((other - 1.5) / STEPS)))
+        nearest, _ = _counted(most, least, bits, measure, projection)
+        cosine = np.where(whole, np.maximum(cosine, nearest), cosine)
+    return _seen(cosine, bits)
+
+
+def _counted(
+    m: int, n: int, bits: int, measure: str, projection: str
+) -> tuple[F64, Bools]:
+    """Of each distance (bits + 1,) of sets of such sizes: the cosine that stands for it, and
+    whether the larger set has all of the smaller one."""
+    m, n = sorted((m, n))
     shared = np.arange(m + 1)
     share = np.array([flip_share_of_sets(m, n, i, projection) for i in range(m + 1)])
     share = np.minimum.accumulate(share)  # it falls but for the last digits
     found = np.interp(np.arange(bits + 1) / bits, share[::-1], shared[::-1])
     if measure == JACCARD:
-        return _seen(_cosine_of_equal(found / (m + n - found)), bits)
-    return _seen(found / np.sqrt(m * n), bits)
+        return _cosine_of_equal(found / (m + n - found)), found == m
+    return found / np.sqrt(m * n), found == m
 
 
 def _cosine_of_equal(resemblance: F64) -> F64:

@@ -741,10 +741,10 @@ class Index:
             `Clusters`, once all pairs are found, and returns ids. Default: those with most pairs.
         texts : mapping, or function, optional
             For stars of a similarity: the texts of documents, by key (without keys, by id), of
-            which one may have several. Pairs whose estimate is within two standard errors of the
-            similarity are then decided by the exact one. A function gets the documents that are in
-            such pairs, as `Clusters`, and returns the mapping. A pair without a text remains as
-            estimated. Default: estimates decide alone.
+            which one may have several. Pairs whose estimate leaves a doubt (docs/explanation/
+            methods.md, "Doubtful pairs") are then decided by the exact similarity. A function gets
+            the documents that are in such pairs, as `Clusters`, and returns the mapping. A pair
+            without a text remains as estimated. Default: estimates decide alone.
         singletons : bool
             Whether to list documents without a near-duplicate, as clusters of one.
         memory_limit : int, optional
