@@ -1,5 +1,5 @@
-"""Sizes of texts are stored as codes a tenth apart. Texts of less than 128 features whose sizes have
-two codes counted as if they differed by a tenth: a text and the same with a word more had a
+"""Sizes of texts are stored as codes a tenth apart. Two texts of less than 128 features whose sizes
+have two codes counted as if they differed by a tenth: a text and the same with a word more had a
 similarity of 0.957 at most, where the word made another code. By 0.97 they were not found.
 """
 

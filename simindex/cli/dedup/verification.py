@@ -37,8 +37,8 @@ NAMES_AT_ONCE = 1 << 14
 
 verify_option: Option = click.option(
     "--verify-text", is_flag=True,
-    help="With --similarity: compare the texts of pairs whose estimated similarity leaves a doubt, and "
-    "let the exact similarity decide. The texts are kept in a temporary file.",
+    help="With --similarity: compare the texts of pairs whose estimated similarity leaves a doubt, "
+    "and let the exact similarity decide. The texts are kept in a temporary file.",
 )
 
 
