@@ -110,12 +110,13 @@ def plan_within(
             )
             needed = max((bytes_needed for _, bytes_needed in chosen), default=0)
             return replace(planned, room_bytes=limit_bytes - needed)
+    remedy = "give that, or ask fewer queries at a time"
+    if question.method != "scan" and scanned < least:
+        remedy += f', or compare them with every row, method="scan", which takes {scanned}'
     raise InvalidOption(
         f"memory_limit={question.memory_limit} is too little for {queries:,} queries in a call, "
         f"which need at least {least}",
-        remedy="give that, ask fewer queries at a time, or compare them with every row, "
-        f'method="scan", which takes {scanned}', option="memory_limit",
-        found=question.memory_limit, expected=least,
+        remedy=remedy, option="memory_limit", found=question.memory_limit, expected=least,
     )
 
 

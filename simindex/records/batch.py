@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex.arrays import F32, I64, U8, U64
+from simindex.checks import require
 from simindex.records import arrow
 from simindex.records.arguments import (
     as_features,
@@ -189,8 +190,18 @@ class Batch:
         batch.skipped = self.skipped
         return batch
 
-    def take(self, rows: NDArray[np.intp]) -> Batch:
-        """The batch of the given rows, in the given order."""
+    def take(self, rows: NDArray[np.integer]) -> Batch:
+        """The batch of the given rows, by their numbers from 0 on, in the given order.
+
+        Raises InvalidOption unless they are such numbers.
+        """
+        given, expected = np.asarray(rows), f"integers from 0 to {len(self) - 1}, in one dimension"
+        if given.size:
+            require(given.dtype.kind in "iu", "rows", str(given.dtype), expected)
+            for number in (int(given.min()), int(given.max())):
+                require(0 <= number < len(self), "rows", number, expected)
+        require(given.ndim == 1, "rows", given.shape, expected)
+        rows = given.astype(np.intp, copy=False)
         keys: Any = None if self.keys is None else [self.keys[i] for i in rows.tolist()]
         return Batch.checked(
             self._rows[rows],

@@ -13,9 +13,12 @@ from simindex.planning.machine import USUAL
 from simindex.planning.question import Question
 
 
-def within(limit: int, *, queries: int = 100_000, first: bool = False, taken: int = 0) -> Any:
+def within(
+    limit: int, *, queries: int = 100_000, first: bool = False, taken: int = 0,
+    method: str = "auto",
+) -> Any:
     table: Any = Rows(10**7)
-    asked = Question(h=3, memory_limit=limit, first=first)
+    asked = Question(h=3, memory_limit=limit, first=first, method=method)
     usual = planner.plan([table], memory_limit.without_limit(asked), queries=queries)
     return memory_limit.plan_within(
         [table], usual, asked, queries=queries, threads=1, machine=USUAL, match_bytes=80,
@@ -52,6 +55,15 @@ def test_a_call_for_first_matches_needs_room_for_its_queries() -> None:
     assert least(first=True) - least() == memory_limit.FIRST_EACH * 100_000 * 80 - (4 << 20)
     assert least(first=True, queries=1000) == least(queries=1000)
     assert least(taken=1000) == least() + 1000
+
+
+def test_a_scan_is_advised_where_it_is_none_and_takes_less() -> None:
+    with pytest.raises(InvalidOption) as caught:
+        within(1 << 20)
+    assert 'method="scan"' in caught.value.remedy
+    with pytest.raises(InvalidOption) as caught:
+        within(1 << 20, method="scan")
+    assert "scan" not in caught.value.remedy
 
 
 def test_a_small_limit_takes_a_pass_of_small_chunks() -> None:
