@@ -68,10 +68,9 @@ def edit_rates(
     places = np.array([copy.place for copy in copies])
     rows, sketch = columns(batch)
     new_rows, new_sketch = columns(edited)
-    width = choice.sketch_bits // 64
-    sketched = {
-        choice.sketch_bits: between(sketch[places, :width], new_sketch[:, :width])
-    }
+    width = choice.sketch_bits
+    new = np.arange(len(copies))
+    sketched = {width: sketch.apart(places, new_sketch, new, width)} if width else {}
     found, kept = between(rows[places], new_rows) <= choice.h, choice.kept(sketched)
     found = found if kept is None else found & kept
     sources = sorted(set(places.tolist()))

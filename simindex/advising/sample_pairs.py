@@ -11,20 +11,28 @@ counts for several.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from simindex.bits.cosine import threshold
+from simindex.bits.sets import by_sizes
+from simindex.records.sketches import sizes_of
+from simindex.simhash.weighting import counted_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
-    from simindex.arrays import F64, I64, U16, U64
+    from simindex.arrays import F64, I64, U8, U16, U64
+    from simindex.bits.sets import Counted
     from simindex.records.batch import Batch
     from simindex.simhash.vectors import Vectors
 
 RANGES = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 MOST_PAIRS = 120_000
+
+DECIMALS = 9
+"""Of an exact cosine: 18 of 20 equal weights that are shared are 0.9, not just below it."""
+
 _BLOCK_ROWS = 128
 
 
@@ -40,16 +48,34 @@ class Standing:
     distance: U16
     """Of the fingerprints."""
     sketched: dict[int, U16]
-    """Distance of sketches of each width."""
+    """Distance of sketches of each width, as a search by a cosine sees it."""
     others: I64
     """Pairs that are not near, by the distance of their fingerprints, (b + 1,)."""
 
 
+class Sketched(NamedTuple):
+    """Sketches of some texts, and what a distance of them stands for."""
+
+    bits: U64
+    """(n, S)"""
+    sizes: U8
+    counted: Counted | None
+
+    def apart(self, a: I64, others: Sketched, b: I64, width: int) -> U16:
+        """How far some rows are from rows of others at the same places, by so many bits."""
+        words = width // 64
+        differing = between(self.bits[a, :words], others.bits[b, :words])
+        return by_sizes(
+            differing, self.sizes[a], others.sizes[b], width, "cosine", counted=self.counted
+        )
+
+
 def standing(
-    rows: U64, sketch: U64, vectors: Vectors, widths: tuple[int, ...], seed: int,
+    rows: U64, sketched: Sketched, vectors: Vectors, widths: tuple[int, ...], seed: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Standing:
-    """Those of fingerprints (n, W) and sketches (n, S) of a sample."""
+    """Those of fingerprints (n, W) and sketches of a sample."""
+    sketch = sketched.bits
     n, bits = len(rows), 64 * rows.shape[1]
     random = np.random.default_rng(seed)
     limits = [threshold(low, 64 * sketch.shape[1]) for low in RANGES]
@@ -80,9 +106,10 @@ def standing(
     a = np.concatenate([none, *(part[0] for part in parts)])
     b = np.concatenate([none, *(part[1] for part in parts)])
     weight = np.concatenate([np.empty(0), *(part[2] for part in parts)])
+    cosine = np.round(vectors.cosines(a, b), DECIMALS)
     return Standing(
-        a, b, weight, vectors.cosines(a, b), between(rows[a], rows[b]),
-        {width: between(sketch[a, : width // 64], sketch[b, : width // 64]) for width in widths},
+        a, b, weight, cosine, between(rows[a], rows[b]),
+        {width: sketched.apart(a, sketched, b, width) for width in widths},
         others,
     )
 
@@ -100,7 +127,9 @@ def _distances(some: U64, all_rows: U64) -> U16:
     return found
 
 
-def columns(batch: Batch) -> tuple[U64, U64]:
-    """Fingerprints (n, W) and sketches (n, S) of a batch that has both."""
+def columns(batch: Batch) -> tuple[U64, Sketched]:
+    """Fingerprints (n, W) and sketches of a batch that has both."""
     assert batch.sketch is not None
-    return batch.rows.reshape(len(batch), -1), batch.sketch
+    assert batch.sketches is not None
+    sketched = Sketched(batch.sketch, sizes_of(batch.sketches), counted_of(batch.recipe))
+    return batch.rows.reshape(len(batch), -1), sketched

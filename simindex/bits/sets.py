@@ -13,15 +13,19 @@ it. So all who compare distances go by the resemblance of the sets.
    t = (m + n) / sqrt(m n), J = c / (t - c). t is 2 for equal sizes, and more for all others.
 2. Few features. A bit is the sign of a sum of n random numbers, which is normal only for many. Of
    sets that share i features bits differ with a chance that can be counted (`flip_share_of_sets`),
-   and from the chance follows i. Only where features weigh the same, as of short texts without
-   idf, and each number is one of few: +1 or -1, or with the projection "ternary" also 0.
+   and from the chance follows i. Only where features weigh about the same, as of short texts
+   without idf, and each number is one of few: +1 or -1, or with the projection "ternary" also 0.
+   A pair that differs less than a set and a part of it is as near as these where features weigh
+   the same. Where a feature weighs more that occurs more often, it is nearer: what is shared
+   may weigh more than the rest.
 3. Equal bits stay equal, and what differs never becomes equal.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil, floor, pi
+from math import acos, ceil, floor, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,12 +45,21 @@ NUMBERS = {"sign": (0.5, 0.0, 0.5), "ternary": (0.125, 0.75, 0.125)}
 """Projections whose numbers are few, and the chances of -1, 0 and 1."""
 
 
+class Counted(NamedTuple):
+    """A recipe whose sums of few features can be counted, as these weigh about the same."""
+
+    projection: str
+    """One of `NUMBERS`."""
+    alike: bool
+    """Whether all features weigh the same, however often a text has them."""
+
+
 def by_sizes(
-    distance: U16, some: U8, others: U8, bits: int, measure: str, *, counted: str | None
+    distance: U16, some: U8, others: U8, bits: int, measure: str, *, counted: Counted | None
 ) -> U16:
     """uint16 (n,): what is seen of distances, by the codes of sizes of both rows.
 
-    `counted` is the projection, one of `NUMBERS`, where features weigh the same; else None.
+    `counted` is None where features do not weigh the same.
     Where a size is not known, sets are taken to be of equal size, and to have many features.
     """
     known = (some != NOT_KNOWN) & (others != NOT_KNOWN)
@@ -80,8 +93,9 @@ def _of_many(bits: int) -> U16:
 
 
 @lru_cache(4096)
-def _of_few(code: int, apart: int, bits: int, measure: str, projection: str) -> U16:
+def _of_few(code: int, apart: int, bits: int, measure: str, counted: Counted) -> U16:
     """uint16 (bits + 1,): of sets whose sizes have these codes."""
+    projection, alike = counted
     other = min(255, code + apart)
     m, n = numbers_of(np.array([code, other], np.uint8)).tolist()
     cosine, whole = _counted(m, n, bits, measure, projection)
@@ -90,7 +104,20 @@ def _of_few(code: int, apart: int, bits: int, measure: str, projection: str) -> 
         least = min(n, ceil(2 ** ((other - 1.5) / STEPS)))
         nearest, _ = _counted(most, least, bits, measure, projection)
         cosine = np.where(whole, np.maximum(cosine, nearest), cosine)
+        if not alike:
+            nearer = _nearer_than_a_part(m, n, bits, projection)
+            cosine = np.where(whole, np.maximum(cosine, nearer), cosine)
     return _seen(cosine, bits)
+
+
+def _nearer_than_a_part(m: int, n: int, bits: int, projection: str) -> F64:
+    """The cosines of distances (bits + 1,) below that of sets of which one has all of the other:
+    the angle goes from theirs to 0 as the distance does."""
+    m, n = sorted((m, n))
+    shares = [0.0, flip_share_of_sets(m, n, m, projection)]
+    angles = np.interp(np.arange(bits + 1) / bits, shares, [0.0, acos(sqrt(m / n))])
+    cosine: F64 = np.cos(angles)
+    return cosine
 
 
 def _counted(

@@ -22,7 +22,7 @@ from simindex.bits.cosine import (
 from simindex.checks import require_share
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.records.estimate import MEASURES
-from simindex.simhash.weighting import counted_projection
+from simindex.simhash.weighting import counted_of
 from simindex.values import dataclass
 
 LEAST = 0.5
@@ -60,8 +60,8 @@ class Similar:
     """Of what was asked for, and of what an answer tells."""
     asked: float | None = None
     """In this measure; None for the cosine itself."""
-    counted: str | None = None
-    """The projection, where features weigh the same and texts of few of them are understood."""
+    counted: sets.Counted | None = None
+    """Where features weigh about the same, and texts of few of them are understood."""
 
     @property
     def compared_bits(self) -> int:
@@ -153,7 +153,7 @@ def similar(
     radius = candidate_radius(value, near, bits)
     within = share_within(radius, value, bits)
     left = min(1.0, ceil(1000 * share / within) / 1000)
-    found = Similar(value, radius, left, bits, 0, radius, counted=counted_projection(recipe))
+    found = Similar(value, radius, left, bits, 0, radius, counted=counted_of(recipe))
     if measure == "jaccard":
         found = replace(found, measure=measure, asked=asked)
     return found.compared_by(sketch_bits)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from simindex.bits.sets import by_sizes
+from simindex.bits.sets import Counted, by_sizes
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.pair_explanation import (
     Dominance,
@@ -24,7 +24,7 @@ from simindex.records.pair_explanation import (
 )
 from simindex.records.sketches import sizes_of, words_of
 from simindex.simhash.alignment import aligned
-from simindex.simhash.weighting import counted_projection
+from simindex.simhash.weighting import counted_of
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def compared(
     if a is not None and b is not None:
         flipped = _flipped((a, b), norms, width)
         estimate = _estimate(
-            a, b, len(flipped), width, counted=counted_projection(recipe), near=near
+            a, b, len(flipped), width, counted=counted_of(recipe), near=near
         )
     return PairExplanation(
         name_a=names[0], name_b=names[1], bits=width, h=h if near is None else near.h,
@@ -190,7 +190,7 @@ class _Estimate:
 
 
 def _estimate(
-    a: Batch, b: Batch, distance: int, width: int, *, counted: str | None, near: Nearness | None
+    a: Batch, b: Batch, distance: int, width: int, *, counted: Counted | None, near: Nearness | None
 ) -> _Estimate:
     """Of two rows, by their sketches if they have some."""
     sketched, reached = None, None

@@ -26,6 +26,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from simindex.bits.digests import blake2b
+from simindex.bits.sets import Counted
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -63,11 +64,13 @@ COUNTED_WEIGHTINGS, COUNTED_PROJECTIONS = ("binary", "tf", "sublinear"), ("sign"
 """Of texts of few features. Most features of a short text occur once, and weigh the same then."""
 
 
-def counted_projection(recipe: Any) -> str | None:
-    """The projection of a recipe whose sums of few features can be counted; None of others."""
+def counted_of(recipe: Any) -> Counted | None:
+    """How sums of few features are counted in a recipe; None where they are not."""
     if recipe is None or recipe.weighting not in COUNTED_WEIGHTINGS:
         return None
-    return recipe.projection if recipe.projection in COUNTED_PROJECTIONS else None
+    if recipe.projection not in COUNTED_PROJECTIONS:
+        return None
+    return Counted(recipe.projection, alike=recipe.weighting == "binary")
 
 
 COUNTINGS = ("once", "often", "sublinear", "balanced")

@@ -7,7 +7,9 @@ import pytest
 
 from simindex import Recipe
 from simindex.advising import sample_pairs as module
-from simindex.advising.sample_pairs import between, standing
+from simindex.advising.sample_pairs import between, columns, standing
+from simindex.planning.similarity import similar
+from simindex.query.sketch_filter import distances
 from simindex.simhash.vectors import vectors_of
 
 
@@ -34,9 +36,10 @@ def test_weights_and_others_add_up_to_all_pairs(
     recipe = Recipe(sketch_bits=1024)
     batch = recipe.batch(made)
     assert batch.sketch is not None
-    rows = batch.rows.reshape(len(made), -1)
+    assert batch.sketches is not None
+    rows, sketched = columns(batch)
     seen: list[tuple[int, int]] = []
-    found = standing(rows, batch.sketch, vectors_of(recipe, made), (512, 1024), 0,
+    found = standing(rows, sketched, vectors_of(recipe, made), (512, 1024), 0,
                      lambda done, of: seen.append((done, of)))
     pairs = len(made) * (len(made) - 1) // 2
     assert found.weight.sum() + found.others.sum() == pytest.approx(pairs)
@@ -44,7 +47,8 @@ def test_weights_and_others_add_up_to_all_pairs(
     assert (found.a < found.b).all()
     assert len({*zip(found.a.tolist(), found.b.tolist(), strict=True)}) == len(found.a)
     assert (found.distance == between(rows[found.a], rows[found.b])).all()
-    wide = between(batch.sketch[found.a], batch.sketch[found.b])
+    asked = similar(0.9, h=None, recall=1.0, bits=64, sketch_bits=1024, recipe=recipe)
+    wide = distances(batch.sketches, found.a, batch.sketches, found.b, asked)
     assert (found.sketched[1024] == wide).all()
     if most > 1000:
         assert (found.weight == 1).all()

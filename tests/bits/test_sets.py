@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from simindex import Recipe
 from simindex.bits.cosine import cosine_of_jaccard
-from simindex.bits.sets import MANY, MOST_APART, by_sizes, flip_share_of_sets
+from simindex.bits.sets import MANY, MOST_APART, Counted, by_sizes, flip_share_of_sets
 from simindex.query.sketch_filter import apart
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import STEPS, size_codes
@@ -21,9 +21,10 @@ from simindex.records.sketches import STEPS, size_codes
 
 def seen(
     distance: int, some: int, other: int, bits: int = 512, measure: str = "jaccard",
-    counted: str | None = None,
+    projection: str | None = None, *, alike: bool = True,
 ) -> int:
     """Of one pair, by the codes of its sizes."""
+    counted = None if projection is None else Counted(projection, alike)
     sizes = np.array([[some], [other]], np.uint8)
     one = np.array([distance], np.uint16)
     return int(by_sizes(one, *sizes, bits, measure, counted=counted)[0])
@@ -52,7 +53,7 @@ def test_what_is_seen_stands_for_the_resemblance_of_the_sets(bits: int) -> None:
             assert abs(seen(expected, *both, bits) - law) <= 1.5
 
 
-@pytest.mark.parametrize("counted", [None, "sign", "ternary"])
+@pytest.mark.parametrize("counted", [None, *map(Counted, ("sign", "ternary"), (True, False))])
 @pytest.mark.parametrize("measure", ["cosine", "jaccard"])
 @pytest.mark.parametrize(("some", "other"), [(200, 200), (200, 190), (9, 9), (20, 26), (1, 255)])
 def test_equal_bits_stay_equal_and_order_stays(
@@ -71,12 +72,12 @@ def test_equal_bits_stay_equal_and_order_stays(
 def test_sizes_that_are_not_known_are_of_equal_sets_with_many_features() -> None:
     for both in ((0, 0), (0, 200), (9, 0)):
         assert seen(70, *both) == 70
-        assert seen(70, *both, counted="sign") == 70
+        assert seen(70, *both, projection="sign") == 70
     assert seen(70, 200, 200) == 70
     assert seen(70, 200, 192) > 70
     assert seen(70, 200, 192, measure="cosine") == 70
-    assert seen(70, MANY, MANY, counted="sign") == 70
-    assert seen(70, MANY - 20, MANY - 20, counted="sign") != 70
+    assert seen(70, MANY, MANY, projection="sign") == 70
+    assert seen(70, MANY - 20, MANY - 20, projection="sign") != 70
 
 
 def test_a_part_of_a_set_has_no_more_than_its_share() -> None:
@@ -129,7 +130,7 @@ def test_estimates_of_few_features_are_right_within_their_error(
     assert other.sketch is not None
     code = np.full(pairs, size_codes(np.array([features]))[0], np.uint8)
     distance = apart(one.sketch, other.sketch)
-    found = by_sizes(distance, code, code, bits, measure, counted=projection)
+    found = by_sizes(distance, code, code, bits, measure, counted=Counted(projection, alike=True))
     shared = features - max(1, features // 10)
     truth = shared / features
     if measure == "jaccard":
@@ -161,3 +162,19 @@ def test_sizes_of_two_codes_may_be_as_near_as_the_codes_allow(
         errors.append((float(told) - truth) / float(error))
     assert len(errors) > 100
     assert float(np.mean(np.square(errors))) < (1.6 if projection == "sign" else 0.1)
+
+
+@pytest.mark.parametrize("projection", ["sign", "ternary"])
+def test_what_is_shared_may_weigh_more_than_the_rest(projection: str) -> None:
+    """Then two texts are nearer than a set and a part of it, down to equal bits; below that as far
+    as sets are."""
+    bits, some, other = 512, 41, 49  # 32 and 64 features
+    part = round(bits * flip_share_of_sets(32, 64, 32, projection))
+    for distance in range(1, bits + 1):
+        alike = seen(distance, some, other, bits, "cosine", projection)
+        found = seen(distance, some, other, bits, "cosine", projection, alike=False)
+        if distance >= part:
+            assert abs(found - alike) <= 1
+        else:
+            cosine = float(estimated(np.array([found]), bits)[0])
+            assert cosine == pytest.approx(np.cos(pi * distance / bits), abs=0.02)

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simindex._kernels import LEVELS, _native
-from simindex.bits.sets import NUMBERS
+from simindex.bits.sets import NUMBERS, Counted
 from simindex.simhash.recipe import Recipe
 from simindex.simhash.recipe_kernels import kernel_of_arrivals
 from simindex.simhash.weighting import (
     COUNTED_PROJECTIONS,
     STEPS_PER_UNIT,
-    counted_projection,
+    counted_of,
     idf_shift,
     idf_step,
 )
@@ -202,11 +202,13 @@ def test_a_language_of_few_documents_is_weighed_as_if_it_were_alone(documents):
 
 
 @pytest.mark.parametrize(("options", "counted"), [
-    ({}, "sign"), ({"weighting": "tf"}, "sign"), ({"weighting": "binary"}, "sign"),
-    ({"projection": "ternary"}, "ternary"), ({"projection": "gaussian"}, None),
+    ({}, Counted("sign", alike=False)), ({"weighting": "tf"}, Counted("sign", alike=False)),
+    ({"weighting": "binary"}, Counted("sign", alike=True)),
+    ({"projection": "ternary"}, Counted("ternary", alike=False)),
+    ({"projection": "gaussian"}, None),
     ({"weighting": "idf"}, None), ({"weighting": "given"}, None),
 ])  # fmt: skip
 def test_sums_are_counted_where_short_texts_have_equal_weights(options, counted):
-    assert counted_projection(Recipe(ngram=1, **options)) == counted
+    assert counted_of(Recipe(ngram=1, **options)) == counted
     assert set(COUNTED_PROJECTIONS) == set(NUMBERS)
-    assert counted_projection(None) is None
+    assert counted_of(None) is None

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from simindex import Recipe
 from simindex.arrays import U8
-from simindex.bits.sets import NUMBERS, by_sizes
+from simindex.bits.sets import NUMBERS, Counted, by_sizes
 from simindex.query.sketch_filter import apart
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
@@ -124,7 +124,9 @@ def errors(
     a, b, given = drawn(features, weights, projection, bits, pairs, seed)
     cosine = cosines(given)
     distance = apart(words_of(a), words_of(b))
-    counted = projection if weights in COUNTED and projection in NUMBERS else None
+    counted = None
+    if weights in COUNTED and projection in NUMBERS:
+        counted = Counted(projection, alike=weights == "equal")
     seen = by_sizes(distance, sizes_of(a), sizes_of(b), bits, "cosine", counted=counted)
     estimate = estimated(seen, bits).astype(np.float64)
     stated = standard_error(seen, bits).astype(np.float64)

@@ -29,7 +29,7 @@ from simindex.bits.sets import by_sizes
 from simindex.query.sketch_filter import apart
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.sketches import sizes_of, words_of
-from simindex.simhash.weighting import WEIGHTINGS, WeightingName, counted_projection
+from simindex.simhash.weighting import WEIGHTINGS, WeightingName, counted_of
 
 FEATURES = (5, 10, 20, 50)
 DOCUMENTS, PAIRS, BITS, MANY_BITS = 300, 1000, 512, 4096
@@ -87,7 +87,7 @@ def within(recipe: Recipe, ones: list[str], others: list[str]) -> tuple[float, f
     true = np.array([cosine(recipe, *pair) for pair in zip(ones, others, strict=True)])
     distance = apart(words_of(a), words_of(b))
     shares = []
-    for counted in (None, counted_projection(recipe)):
+    for counted in (None, counted_of(recipe)):
         seen = by_sizes(distance, sizes_of(a), sizes_of(b), BITS, "cosine", counted=counted)
         off = np.abs(estimated(seen, BITS) - true)
         shares.append(float((off <= 2 * standard_error(seen, BITS)).mean()))
