@@ -38,6 +38,9 @@ F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
 
 SIMILARITY, RECALL = 0.9, 0.95
+ROUNDING = 1e-6
+"""Of cosines by weights of 32 bits, as the command has them."""
+
 LENGTH = 16
 SHORTEST, LONGEST = 40, 100
 EDITED = 0.06
@@ -277,7 +280,7 @@ def _told(corpus: Corpus, run: Run, squares: F64) -> str:
     kept = rows - int(np.count_nonzero(lost))
     bound = SIMILARITY - 2 * run.error
     stated = int(np.count_nonzero(run.similarity < bound))
-    below, truly = true < SIMILARITY, true < bound
+    below, truly = true < SIMILARITY - ROUNDING, true < bound - ROUNDING
     nearest = true.copy()
     doubt = np.flatnonzero(below)
     for member in range(LENGTH):
@@ -287,7 +290,7 @@ def _told(corpus: Corpus, run: Run, squares: F64) -> str:
         found = corpus.cosines(run.dropped[some], other[there], squares)
         nearest[some] = np.maximum(nearest[some], found)
     shares = [
-        100 * kept / (kept + int(np.count_nonzero(nearest < least)))
+        100 * kept / (kept + int(np.count_nonzero(nearest < least - ROUNDING)))
         for least in (SIMILARITY, bound)
     ]
     members = len(run.dropped)
