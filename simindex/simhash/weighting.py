@@ -26,11 +26,11 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from simindex.bits.digests import blake2b
-from simindex.bits.sets import Counted
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
     from simindex.arrays import U32, U64
+    from simindex.bits.sets import Counted
     from simindex.simhash.features import Unit
 
 
@@ -70,6 +70,8 @@ def counted_of(recipe: Any) -> Counted | None:
         return None
     if recipe.projection not in COUNTED_PROJECTIONS:
         return None
+    from simindex.bits.sets import Counted  # arrays, which help does not need
+
     return Counted(recipe.projection, alike=recipe.weighting == "binary")
 
 
