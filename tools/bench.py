@@ -55,6 +55,7 @@ WORKLOADS = {
     "gate": (1_000_000, "a tenth as many documents against an index, a tenth of them copies"),
     "formats": (100_000, "HTML, WET and Parquet to an index, beside what bounds it; of --data DIR"),
     "text": (20_000, "texts of 300 words to fingerprints; of --data DIR, or made up"),
+    "sketch-cost": (50_000, "texts to fingerprints, and dedup, with a sketch and without"),
     "text-corpus": (0, "every text of --data DIR to fingerprints"),
     "text-bounds": (20_000, "what bounds text: splitting, hashing, sums, memory"),
 }
@@ -89,6 +90,7 @@ def workload(name: str) -> Workload:
         sharding,
         similar,
         similar_chains,
+        sketching,
         starting,
         streaming,
         text,
@@ -132,6 +134,7 @@ def workload(name: str) -> Workload:
         "gate": gating.gate,
         "formats": formats.formats,
         "text": text.text,
+        "sketch-cost": sketching.sketch_cost,
         "text-corpus": text.text_corpus,
         "text-bounds": textbounds.text_bounds,
     }[name]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -117,11 +118,23 @@ def written(originals: list[str], path: Path, seed: int) -> list[str]:
 
 def run(source: Path, directory: Path, kinds: list[str], cores: int) -> Run:
     """One run on so many cores."""
-    index, output = directory / "ingest.sim", directory / "marked.jsonl"
+    output = directory / "marked.jsonl"
+    seconds, used = dedup(source, directory / "ingest.sim", output, cores)
+    marked = dict.fromkeys(("original", "copy", "edit"), 0)
+    with output.open("rb") as lines:
+        for kind, line in zip(kinds, lines, strict=True):
+            marked[kind] += json.loads(line)["near_duplicate_of"] is not None
+    return Run(seconds, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss, marked)
+
+
+def dedup(
+    source: Path, index: Path, output: Path, cores: int, *arguments: str
+) -> tuple[float, resource.struct_rusage]:
+    """Seconds of `simindex dedup --mark` with a new index on so many cores, and what it used."""
     remove(index)
     # -P: the installed package, not the sources in the current folder.
     command = [sys.executable, "-P", "-m", "simindex", "dedup", str(source), "--index", str(index),
-               "--mark", "--quiet"]
+               "--mark", "--quiet", *arguments]
     with machine.on_every_core(), output.open("wb") as out:
         os.sched_setaffinity(0, sorted(machine.CORES)[-cores:])
         start = time.perf_counter()
@@ -131,8 +144,4 @@ def run(source: Path, directory: Path, kinds: list[str], cores: int) -> Run:
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    marked = dict.fromkeys(("original", "copy", "edit"), 0)
-    with output.open("rb") as lines:
-        for kind, line in zip(kinds, lines, strict=True):
-            marked[kind] += json.loads(line)["near_duplicate_of"] is not None
-    return Run(seconds, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss, marked)
+    return seconds, used

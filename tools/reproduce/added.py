@@ -19,6 +19,7 @@ from simindex.planning.similarity import similar
 from simindex.records.sketches import words_of
 
 SEEDS = 8
+WIDTHS = (512, 1024)
 
 Bools = NDArray[np.bool_]
 Words = NDArray[np.uint64]
@@ -48,7 +49,7 @@ def collection(texts: list[str], seeds: int = SEEDS) -> dict[tuple[str, int], Ad
     }
     return {
         (of, width): _measured(texts, of, width, right[of], seeds)
-        for of in right for width in minhash.WIDTHS
+        for of in right for width in WIDTHS
     }
 
 

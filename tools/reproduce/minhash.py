@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from reproduce import expected, truth
 from simindex import Recipe, find_all
 
-WIDTHS = (512, 1024)
+WIDTHS = (512, 1024, 2048)
 PERMUTATIONS = (128, 256)
 COSINE, RESEMBLANCE = 0.9, 0.8
 ENOUGH = 1000

@@ -1,0 +1,90 @@
+"""What a sketch costs: texts to fingerprints, and `simindex dedup`, with 512 bits and without.
+
+    text      documents of 300 words on one thread, by several recipes
+    dedup     the documents of `ingest` by `--similarity 0.9`, with their near-duplicates marked
+    pages     the same, with a file of --data DIR as it is, all revisions of its pages
+
+With a sketch and without take turns. The ratio is that of the middle repetitions.
+"""
+
+from __future__ import annotations
+
+import statistics
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.ingesting import COPIES, EDITS, dedup, written
+from benchmarks.report import Measurement
+from benchmarks.stopwatch import Stopwatch, say
+from benchmarks.texts import documents, sources
+from simindex import Recipe
+
+SKETCH_BITS = 512
+SIMILARITY = 0.9
+RECIPES = {
+    "balanced tf-idf, words": Recipe(ngram=1, weighting="balanced-tfidf"),
+    "tf, words 1-3": Recipe(ngram=(1, 2, 3), weighting="tf"),
+    "binary, 3 words": Recipe(ngram=3, weighting="binary"),
+}
+"""The first is the shell's own."""
+TEXT_ASKED, DEDUP_ASKED = 0.5, 0.8
+"""Of the speed without a sketch."""
+PAGES = "peps"
+
+
+def sketch_cost(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
+    """Fingerprints on one core, `dedup` on all of them."""
+    originals = round((1 - COPIES - EDITS) * options.rows)
+    found = documents(options.data, originals, options.seed)
+    say(f"  {len(found.texts):,} documents, {found.origin}")
+    measured = []
+    for name, recipe in RECIPES.items():
+        fitted = recipe if recipe.fitted else recipe.fit(found.texts)
+        calls = {
+            str(bits): partial(replace(fitted, sketch_bits=bits).batch, found.texts, threads=1)
+            for bits in (0, SKETCH_BITS)
+        }
+        taken = {int(bits): times for bits, times in watch.in_turn(calls).items()}
+        measured += beside(f"text: {name}", len(found.texts), taken, TEXT_ASKED, found.origin)
+    source = directory / "documents.jsonl"
+    written(found.texts, source, options.seed)
+    inputs = {"dedup": source}
+    if options.data is not None:
+        pages = [one for one in sources(options.data) if one.name.startswith(PAGES)]
+        inputs |= {f"dedup: {PAGES}, all revisions": one for one in pages}
+    for name, path in inputs.items():
+        seconds: dict[int, list[float]] = {0: [], SKETCH_BITS: []}
+        for repetition in range(watch.repeat + 1):
+            for bits, times in seconds.items():
+                took, _ = dedup(
+                    path, directory / "dedup.sim", directory / "marked.jsonl", len(machine.CORES),
+                    "--similarity", str(SIMILARITY), "--sketch-bits", str(bits),
+                )
+                if repetition:
+                    times.append(took)
+        with (directory / "marked.jsonl").open("rb") as lines:
+            rows = sum(1 for _ in lines)
+        size = f"{path.stat().st_size / 1e6:.0f} MB in"
+        measured += beside(name, rows, seconds, DEDUP_ASKED, size)
+    return measured
+
+
+def beside(
+    workload: str, rows: int, seconds: Mapping[int, list[float]], asked: float, of: str
+) -> list[Measurement]:
+    """Documents a second without a sketch and with it, and their ratio."""
+    middle = {bits: statistics.median(times) for bits, times in seconds.items()}
+    ratio = middle[0] / middle[SKETCH_BITS]
+    say(f"  {workload}: {ratio:.2f}")
+    notes = {0: of, SKETCH_BITS: f"{ratio:.2f} times the speed without; asked: {asked}"}
+    return [
+        Measurement(
+            workload, f"simindex, sketch of {bits} bits" if bits else "simindex, no sketch", rows,
+            tuple(rows / one for one in seconds[bits]), "documents/s", notes=notes[bits],
+        )
+        for bits in (0, SKETCH_BITS)
+    ]
