@@ -73,7 +73,7 @@ def normalised(weights: NDArray[np.floating]) -> F64:
     return normal
 
 
-SAMPLED = 1 << 20
+SAMPLED = 1 << 18
 """How many weights a model uses; more would not change it."""
 
 
@@ -111,7 +111,9 @@ def from_random_pairs(
         if count == 0:
             rows = rng.normal(size=(256, 64))
     change = change[:: max(1, len(change) // 100_000)]
-    magnitudes = np.abs(rows).ravel()[:200_000]
+    # In their order they are found in `change` without a miss of the cache for each.
+    magnitudes = np.sort(np.abs(rows).ravel())
+    magnitudes = magnitudes[:: max(1, len(magnitudes) // 10_000)]
     width = rows.shape[1]
 
     def probability(at: NDArray[np.floating], shrink: float) -> F64:

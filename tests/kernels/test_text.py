@@ -92,19 +92,24 @@ def test_sums_of_any_number_of_features_are_those_of_the_definition(level, n):
     hashes = rng.integers(0, 2**64, n, dtype=np.uint64)
     offsets = np.array([0, n], dtype=np.int64)
     weights = rng.integers(1, 1 << 18, n)
-    table = dict(zip(hashes.tolist(), weights.tolist(), strict=True))
     for projection, name in enumerate(oracle.PROJECTIONS):
-        v = oracle.vectors(hashes, name, 128).astype(np.int64)
-        plain = kernel(projection=projection, words=2, level=level).hashes(hashes, offsets)
-        expected = v.sum(axis=0)
-        assert plain[1].tolist() == [oracle.shown_weights(expected, name, "tf").tolist()]
-        assert plain[0].tolist() == oracle.words_of(expected[None], name).tolist()
-        weighed = kernel(
-            projection=projection, words=2, level=level, with_idf=True, idf=buckets_of(table)
-        ).hashes(hashes, offsets)
-        expected = weights @ v
-        assert weighed[1].tolist() == [oracle.shown_weights(expected, name, "tfidf").tolist()]
-        assert weighed[0].tolist() == oracle.words_of(expected[None], name).tolist()
+        # To whole vectors of words, and a few words more and fewer.
+        for words in (2, 4, 5, 12) if name == "sign" else (2,):
+            v = oracle.vectors(hashes, name, 64 * words).astype(np.int64)
+            plain = kernel(projection=projection, words=words, level=level)
+            made, expected = plain.hashes(hashes, offsets), v.sum(axis=0)
+            assert made[1].tolist() == [oracle.shown_weights(expected, name, "tf").tolist()]
+            assert made[0].tolist() == oracle.words_of(expected[None], name).tolist()
+            # Of one byte, two and three.
+            for some in (weights % 256, weights % 65536, weights):
+                table = dict(zip(hashes.tolist(), np.maximum(some, 1).tolist(), strict=True))
+                made = kernel(
+                    projection=projection, words=words, level=level, with_idf=True,
+                    idf=buckets_of(table),
+                ).hashes(hashes, offsets)
+                expected = np.maximum(some, 1) @ v
+                assert made[1].tolist() == [oracle.shown_weights(expected, name, "tfidf").tolist()]
+                assert made[0].tolist() == oracle.words_of(expected[None], name).tolist()
         given_ = kernel(projection=projection, words=2, level=level).given(
             hashes, weights / 7, offsets
         )
@@ -132,6 +137,22 @@ def test_a_sketch_is_further_bits_of_a_wider_fingerprint(level, with_idf, counti
     assert made[1].tobytes() == plain[1].tobytes()
     distinct = [len(kernel().features([text])[0]) for text in TEXTS]
     assert made[2].tolist() == distinct
+
+
+@pytest.mark.parametrize("counting", COUNTINGS)
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 500, 4095, 4097, 20_000])
+def test_a_sketch_has_the_number_of_distinct_features(counting, n):
+    """Of hashes that repeat, that meet in one slot, and of the hash 0."""
+    rng = np.random.default_rng(n)
+    drawn = rng.integers(0, 2**64, n, dtype=np.uint64)
+    near = np.arange(n, dtype=np.uint64)
+    documents = [
+        drawn, near, near[:0], np.concatenate([drawn, drawn[::-1], near, near]),
+        np.zeros(n, np.uint64), drawn[:7], rng.integers(0, 1 + n // 3, n, dtype=np.uint64),
+    ]  # fmt: skip
+    offsets = np.cumsum([0, *map(len, documents)])
+    made = kernel(sketch_words=1, counting=counting).hashes(np.concatenate(documents), offsets)
+    assert made[2].tolist() == [len(np.unique(one)) for one in documents]
 
 
 def test_a_sketch_has_a_width_within_bounds():

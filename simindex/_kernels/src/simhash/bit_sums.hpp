@@ -7,6 +7,9 @@
 //   word 1  ..0011..      ones  ..0100..     the lowest bits of 64 column sums,
 //   word 2  ..0001..  ->  twos  ..0011..     the next ones, and so on
 //
+// Draws of one feature are counted side by side: lane w of a vector is word w, so that the planes of all
+// features are those of 64 columns a lane, and become counters once, at the end of a block.
+//
 // Every level gives the same sums.
 #pragma once
 
@@ -26,15 +29,28 @@ inline std::uint64_t draw(std::uint64_t hash, std::uint64_t index) {
   return z ^ (z >> 31);
 }
 
-// out[i] = draw `index` of hashes[i]; `out` may be `hashes`.
-void draw(const std::uint64_t* hashes, std::size_t n, std::uint64_t index, std::uint64_t* out,
-          int level);
-
 // sums[j] += number of bits[i] that have bit j (0 is the lowest); fewer than 2^31 rows.
 void count_bits(const std::uint64_t* bits, std::size_t n, std::int32_t* sums, int level);
 
 // sums[j] += weights[i] for all bits[i] that have bit j; all weights together are below 2^31.
 void weigh_bits(const std::uint64_t* bits, const std::int32_t* weights, std::size_t n,
                 std::int32_t* sums, int level);
+
+// The same of draws 0 to `words` - 1 of hashes: draw w adds to sums[64 w + j].
+void count_draws(const std::uint64_t* hashes, std::size_t n, std::size_t words, std::int32_t* sums,
+                 int level);
+void weigh_draws(const std::uint64_t* hashes, const std::int32_t* weights, std::size_t n,
+                 std::size_t words, std::int32_t* sums, int level);
+
+// out[i] = draw `index` of hashes[i]; `out` may be `hashes`.
+void draw(const std::uint64_t* hashes, std::size_t n, std::uint64_t index, std::uint64_t* out,
+          int level);
+
+// sums[i] += factor * counted[i]
+void add_multiples(const std::int32_t* counted, std::size_t n, std::int64_t factor, std::int64_t* sums,
+                   int level);
+
+// Bit j is set where sums[j] >= least, of kColumns sums.
+std::uint64_t at_least(const std::int64_t* sums, std::int64_t least, int level);
 
 }  // namespace simindex

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "simhash/hash_factor.hpp"
 
@@ -11,6 +12,11 @@ namespace {
 
 constexpr std::size_t kFewest = 64;  // features that there is room for
 constexpr std::size_t kPiece = 64;   // hashes that room is made for at once
+
+// Slots of a set for each feature: twice as many where they stay in the caches.
+constexpr std::size_t slots_for(std::size_t features) {
+  return (features <= 4096 ? 4 : 2) * features;
+}
 
 }  // namespace
 
@@ -70,6 +76,56 @@ void FeatureTable::make_room(std::size_t features) {
     while (slots_[place] != 0) place = (place + 1) & mask_;
     slots_[place] = static_cast<std::uint32_t>(entry);
   }
+}
+
+void FeatureSet::clear() {
+  const std::size_t slots = std::bit_ceil(slots_for(std::max(size_, kFewest)));
+  size_ = 0;
+  has_zero_ = false;
+  if (slots_.size() < slots) slots_.resize(slots);
+  std::fill_n(slots_.begin(), slots, 0);
+  mask_ = slots - 1;
+  shift_ = 64 - std::countr_zero(slots);
+}
+
+void FeatureSet::add(std::span<const std::uint64_t> hashes) {
+  while (!hashes.empty()) {
+    const auto some = hashes.first(std::min(kPiece, hashes.size()));
+    hashes = hashes.subspan(some.size());
+    make_room(size_ + some.size());
+    std::uint64_t* const slots = slots_.data();
+    std::size_t size = size_;
+    for (const std::uint64_t hash : some) {
+      std::size_t place = hash * kHashFactor >> shift_;
+      std::uint64_t known = slots[place];
+      // One condition: whether a slot is free or has this hash is as good as random.
+      while ((known ^ hash) * std::uint64_t{known != 0} != 0) {
+        place = (place + 1) & mask_;
+        known = slots[place];
+      }
+      slots[place] = hash;
+      size += known != hash;
+      has_zero_ |= hash == 0;
+    }
+    size_ = size;
+  }
+}
+
+// For so many features in all.
+void FeatureSet::make_room(std::size_t features) {
+  if (slots_for(features) <= mask_ + 1) return;
+  const std::size_t slots = std::bit_ceil(slots_for(features));
+  std::vector<std::uint64_t> larger(std::max(slots, slots_.size()), 0);
+  const int shift = 64 - std::countr_zero(slots);
+  for (std::size_t i = 0; i <= mask_; ++i) {
+    if (slots_[i] == 0) continue;
+    std::size_t place = slots_[i] * kHashFactor >> shift;
+    while (larger[place] != 0) place = (place + 1) & (slots - 1);
+    larger[place] = slots_[i];
+  }
+  slots_ = std::move(larger);
+  mask_ = slots - 1;
+  shift_ = shift;
 }
 
 }  // namespace simindex

@@ -5,6 +5,7 @@ namespace simindex {
 void Fingerprinter::begin() {
   any_ = false;
   if (table_.size() != 0) table_.clear();
+  if (distinct_.size() != 0) distinct_.clear();
   projection_.clear();
   waiting_.clear();
   weights_.clear();
@@ -82,9 +83,9 @@ void Fingerprinter::add_kept(const KeptFeatures& document, const Row& row,
 }
 
 void Fingerprinter::count(Hashes hashes) {
-  if (plan_.sketch_words != 0) return table_.add(hashes);
-  for (std::size_t i = 0; i < hashes.size() && table_.size() < plan_.counted(); ++i) {
-    table_.add(hashes.subspan(i, 1));
+  if (plan_.sketch_words != 0) return distinct_.add(hashes);
+  for (std::size_t i = 0; i < hashes.size() && distinct_.size() < plan_.counted(); ++i) {
+    distinct_.add(hashes.subspan(i, 1));
   }
 }
 
@@ -151,13 +152,13 @@ void Fingerprinter::finish(const Row& row, const std::function<bool()>& stopped)
     }
     projection_.add(hashes, weights_);
   }
-  const bool counted = tabled() || plan_.counted() > 1;
-  *row.features = counted ? static_cast<std::int64_t>(table_.size()) : any_;
+  const std::size_t counted = tabled() ? table_.size() : distinct_.size();
+  *row.features = static_cast<std::int64_t>(tabled() || plan_.counted() > 1 ? counted : any_);
   projection_.finish(unit_, plan_.words, row.bits, row.weights);
 }
 
 void Fingerprinter::finish_given(const Row& row) {
-  *row.features = static_cast<std::int64_t>(table_.size());
+  *row.features = static_cast<std::int64_t>(distinct_.size());
   projection_.finish(1.0, plan_.words, row.bits, row.weights);
 }
 

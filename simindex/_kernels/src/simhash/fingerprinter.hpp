@@ -151,6 +151,7 @@ class Fingerprinter {
   int level_;
   FeatureReader reader_;
   FeatureTable table_;
+  FeatureSet distinct_;  // where the table has not every feature
   Projection projection_;
   double unit_;
   bool any_ = false;

@@ -45,11 +45,13 @@ class Projection {
   void finish(double unit, std::size_t weighted_words, std::uint64_t* bits, float* weights) const;
 
  private:
-  void add_word(std::span<const std::uint64_t> bits, std::size_t word, std::int64_t factor);
-  void add_word(std::span<const std::uint64_t> bits, std::span<const std::uint64_t> weights,
-                std::size_t word, std::int64_t factor);
+  void add_some(std::span<const std::uint64_t> hashes, std::int64_t factor);
+  void add_some(std::span<const std::uint64_t> hashes, std::span<const std::uint64_t> weights);
+  void add_heavy(std::uint64_t hash, std::int64_t weight);
   template <class Weight, class Sum>
   void add_quantiles(std::span<const std::uint64_t> hashes, const Weight* weights, Sum* sums);
+  void finish_given(double unit, std::size_t weighted_words, std::uint64_t* bits,
+                    float* weights) const;
   template <class Visit>
   void visit_bits(std::span<const std::uint64_t> hashes, Visit visit);
 
@@ -59,8 +61,9 @@ class Projection {
   int level_;
   bool given_ = false;              // sums are in given_sums_
   std::int64_t total_ = 0;          // kSigns: weight T of all features; sums_ hold P, and W = 2 P - T
-  std::vector<std::int64_t> sums_;
-  std::vector<double> given_sums_;
+  std::vector<std::int64_t> sums_;   // of bit j of word w: 64 w + j
+  std::vector<std::int32_t> some_;   // the same of some features
+  std::vector<double> given_sums_;  // column 0 first, as W has them
 };
 
 }  // namespace simindex
