@@ -9,7 +9,10 @@ the last decimal: only an exact similarity has none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from math import isnan
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -89,19 +92,16 @@ def similarity_of(
     distance: int, bits: int, measure: str = "cosine", exact: float | None = None
 ) -> dict[str, Any]:
     """The same of one distance."""
-    import numpy as np
-
     if exact is None:
-        return dict(_estimate_of(distance, bits, measure))
-    columns = columns_of_similarity(
-        np.array([distance], np.uint16), bits, measure, np.array([exact])
-    )
-    return {name: column[0].item() for name, column in columns.items()}
+        return {**_estimate_of(distance, bits, measure)}
+    if isnan(exact):
+        return {**_estimate_of(distance, bits, measure), "exact": False}
+    return {"similarity": round(exact, DECIMALS), "similarity_error": 0.0, "exact": True}
 
 
 @lru_cache(maxsize=1 << 12)  # a distance recurs: a line of the audit takes a microsecond, not 30
-def _estimate_of(distance: int, bits: int, measure: str) -> tuple[tuple[str, float], ...]:
+def _estimate_of(distance: int, bits: int, measure: str) -> Mapping[str, float]:
     import numpy as np
 
     columns = columns_of_similarity(np.array([distance], np.uint16), bits, measure)
-    return tuple((name, column[0].item()) for name, column in columns.items())
+    return MappingProxyType({name: column[0].item() for name, column in columns.items()})

@@ -276,8 +276,8 @@ class Recipe:
         Takes time linear in the bytes of the texts. In addition to the result it takes a few
         megabytes of memory a thread. "balanced-tfidf" also takes 20 bytes for each feature of the
         largest text. All other weightings except tf and tfidf, and all of them with a sketch, take
-        50 bytes for each distinct feature. With a tokenizer, stop words or stems it reads texts in portions of a million
-        characters, whose words are Python strings.
+        50 bytes for each distinct feature. With a tokenizer, stop words or stems it reads texts in
+        portions of a million characters, whose words are Python strings.
         """
         require_weighing(self.weighting, fitted=self.fitted)
         require(

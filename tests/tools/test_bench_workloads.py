@@ -832,18 +832,19 @@ def test_gate_reports_precision_and_recall(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_cost_of_a_sketch_is_measured_in_turn(tmp_path: Path) -> None:
     _, measured = bench("sketch-cost", "--rows", "400", "--repeat", "1", into=tmp_path / "a.json")
-    assert [(one["workload"], one["engine"]) for one in measured] == [
-        (name, engine)
-        for name in (
-            "text: balanced tf-idf, words", "text: tf, words 1-3", "text: binary, 3 words", "dedup"
-        )
-        for engine in ("simindex, no sketch", "simindex, sketch of 512 bits")
+    ways = {one["workload"]: [] for one in measured}
+    for one in measured:
+        ways[one["workload"]].append(one)
+    assert [(name, len(some)) for name, some in ways.items()] == [
+        ("text: balanced tf-idf, words", 2), ("text: tf, words 1-3", 2),
+        ("text: binary, 3 words", 2), ("dedup", 3),
     ]
     assert all(one["rows"] == 300 for one in measured[:6])
     assert all(300 < one["rows"] < 500 for one in measured[6:])
-    for plain, sketched in zip(measured[::2], measured[1::2], strict=True):
-        ratio = number(r"([\d.]+) times the speed", sketched["notes"])
-        assert ratio == pytest.approx(sketched["median"] / plain["median"], abs=0.006)
+    for plain, *others in ways.values():
+        for one in others:
+            ratio = number(r"([\d.]+) times the speed", one["notes"])
+            assert ratio == pytest.approx(one["median"] / plain["median"], abs=0.006)
 
 
 def test_stars_by_similarity_are_compared_with_true_cosines(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """What a sketch costs: texts to fingerprints, and `simindex dedup`, with 512 bits and without.
 
     text      documents of 300 words on one thread, by several recipes
-    dedup     the documents of `ingest` by `--similarity 0.9`, with their near-duplicates marked
+    dedup     the documents of `ingest`, with their near-duplicates marked: by the default distance
+              without a sketch and with one, and by `--similarity 0.9`, which makes one
     pages     the same, with a file of --data DIR as it is, all revisions of its pages
 
-With a sketch and without take turns. The ratio is that of the middle repetitions.
+Ways take turns. A ratio is that of the middle repetitions.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.texts import documents, sources
 from simindex import Recipe
 
-SKETCH_BITS = 512
-SIMILARITY = 0.9
+SKETCH_BITS, SIMILARITY = 512, 0.9
 RECIPES = {
     "balanced tf-idf, words": Recipe(ngram=1, weighting="balanced-tfidf"),
     "tf, words 1-3": Recipe(ngram=(1, 2, 3), weighting="tf"),
@@ -34,6 +34,13 @@ RECIPES = {
 TEXT_ASKED, DEDUP_ASKED = 0.5, 0.8
 """Of the speed without a sketch."""
 PAGES = "peps"
+
+PLAIN, SKETCHED = "simindex, no sketch", f"simindex, sketch of {SKETCH_BITS} bits"
+SIMILAR = f"simindex, by similarity {SIMILARITY}, sketch of {SKETCH_BITS} bits"
+WAYS: dict[str, list[str]] = {
+    PLAIN: [], SKETCHED: ["--sketch-bits", str(SKETCH_BITS)],
+    SIMILAR: ["--similarity", str(SIMILARITY), "--sketch-bits", str(SKETCH_BITS)],
+}
 
 
 def sketch_cost(options: Namespace, directory: Path, watch: Stopwatch) -> list[Measurement]:
@@ -45,10 +52,10 @@ def sketch_cost(options: Namespace, directory: Path, watch: Stopwatch) -> list[M
     for name, recipe in RECIPES.items():
         fitted = recipe if recipe.fitted else recipe.fit(found.texts)
         calls = {
-            str(bits): partial(replace(fitted, sketch_bits=bits).batch, found.texts, threads=1)
-            for bits in (0, SKETCH_BITS)
+            way: partial(replace(fitted, sketch_bits=bits).batch, found.texts, threads=1)
+            for way, bits in ((PLAIN, 0), (SKETCHED, SKETCH_BITS))
         }
-        taken = {int(bits): times for bits, times in watch.in_turn(calls).items()}
+        taken = watch.in_turn(calls)
         measured += beside(f"text: {name}", len(found.texts), taken, TEXT_ASKED, found.origin)
     source = directory / "documents.jsonl"
     written(found.texts, source, options.seed)
@@ -57,15 +64,15 @@ def sketch_cost(options: Namespace, directory: Path, watch: Stopwatch) -> list[M
         pages = [one for one in sources(options.data) if one.name.startswith(PAGES)]
         inputs |= {f"dedup: {PAGES}, all revisions": one for one in pages}
     for name, path in inputs.items():
-        seconds: dict[int, list[float]] = {0: [], SKETCH_BITS: []}
+        seconds: dict[str, list[float]] = {way: [] for way in WAYS}
         for repetition in range(watch.repeat + 1):
-            for bits, times in seconds.items():
+            for way, arguments in WAYS.items():
                 took, _ = dedup(
                     path, directory / "dedup.sim", directory / "marked.jsonl", len(machine.CORES),
-                    "--similarity", str(SIMILARITY), "--sketch-bits", str(bits),
+                    *arguments,
                 )
                 if repetition:
-                    times.append(took)
+                    seconds[way].append(took)
         with (directory / "marked.jsonl").open("rb") as lines:
             rows = sum(1 for _ in lines)
         size = f"{path.stat().st_size / 1e6:.0f} MB in"
@@ -74,17 +81,16 @@ def sketch_cost(options: Namespace, directory: Path, watch: Stopwatch) -> list[M
 
 
 def beside(
-    workload: str, rows: int, seconds: Mapping[int, list[float]], asked: float, of: str
+    workload: str, rows: int, seconds: Mapping[str, list[float]], asked: float, of: str
 ) -> list[Measurement]:
-    """Documents a second without a sketch and with it, and their ratio."""
-    middle = {bits: statistics.median(times) for bits, times in seconds.items()}
-    ratio = middle[0] / middle[SKETCH_BITS]
-    say(f"  {workload}: {ratio:.2f}")
-    notes = {0: of, SKETCH_BITS: f"{ratio:.2f} times the speed without; asked: {asked}"}
-    return [
-        Measurement(
-            workload, f"simindex, sketch of {bits} bits" if bits else "simindex, no sketch", rows,
-            tuple(rows / one for one in seconds[bits]), "documents/s", notes=notes[bits],
-        )
-        for bits in (0, SKETCH_BITS)
-    ]
+    """Documents a second of each way, and what they are of those of PLAIN."""
+    measured = []
+    for way, times in seconds.items():
+        note = of
+        if way != PLAIN:
+            ratio = statistics.median(seconds[PLAIN]) / statistics.median(times)
+            note = f"{ratio:.2f} times the speed without; asked: {asked}"
+            say(f"  {workload}, {way}: {ratio:.2f}")
+        rates = tuple(rows / one for one in times)
+        measured.append(Measurement(workload, way, rows, rates, "documents/s", notes=note))
+    return measured
