@@ -1,4 +1,4 @@
-"""With a sketch `calibrate` recommended the least radius, by the recall that makes it, such as 0.63.
+"""With a sketch `calibrate` recommended the least radius, by the recall that makes it: 0.63, say.
 It judged pairs within this radius. But a query with weights that asks for 0.63 may lose 0.37 of the
 pairs at the similarity, and more than the radius does of those that are more similar. Of pages with
 revisions 4.9 % were to be missed, and 8.1 % were.
