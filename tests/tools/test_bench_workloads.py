@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from benchmarks import limits
+from benchmarks import limits, shell
 
 from simindex.cli import COMMANDS
 
@@ -827,6 +827,14 @@ def test_gate_reports_precision_and_recall(tmp_path: Path) -> None:
     assert one["recall"] >= 0.95
     assert "300 documents of 300 words; 30 copies with 5%" in one["notes"]
     assert float(re.findall(r"precision ([\d.]+)", one["notes"])[0]) >= 0.95
+
+
+def test_the_peak_of_a_command_is_its_own() -> None:
+    held = np.ones(1 << 26)  # 512 MB of the process that starts it
+    ended = shell.simindex(["--version"], stdout=subprocess.DEVNULL)
+    assert 5 << 20 < ended.peak_bytes < held.nbytes
+    with pytest.raises(SystemExit, match="simindex nothing ended with 2"):
+        shell.simindex(["nothing"])
 
 
 @pytest.mark.slow

@@ -14,10 +14,7 @@ True cosines are counted here, from the words and the document frequencies, with
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import machine
+from benchmarks import machine, shell
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
 from benchmarks.texts import ZIPF_SHIFT
@@ -240,28 +237,18 @@ def _measured(
 
 def _run(path: Path, directory: Path, more: tuple[str, ...]) -> Run:
     certificates = directory / "certificates.parquet"
-    # -P: the installed package, not the sources in the current folder.
-    command = [
-        sys.executable, "-P", "-m", "simindex", "dedup", str(path), "--similarity", str(SIMILARITY),
-        "--recall", str(RECALL), "--weighting", "tfidf", "--ngram", "1", "--idf-first",
-        str(LEARNED), "--certificates", str(certificates), "--temp-dir", str(directory),
-        "--quiet", *more,
-    ]
-    with machine.on_every_core():
-        start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    ended = shell.simindex([
+        "dedup", str(path), "--similarity", str(SIMILARITY), "--recall", str(RECALL),
+        "--weighting", "tfidf", "--ngram", "1", "--idf-first", str(LEARNED),
+        "--certificates", str(certificates), "--temp-dir", str(directory), "--quiet", *more,
+    ], stdout=subprocess.DEVNULL)
     from pyarrow import parquet
 
     names = ("dropped", "lost_to", "similarity", "similarity_error")
     table: Any = parquet.read_table(certificates, columns=list(names))
     columns = [table.column(name).to_numpy() for name in names]
     return Run(
-        seconds, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss,
+        ended.seconds, ended.cpu_s, ended.peak_bytes,
         columns[0].astype(np.int64), columns[1].astype(np.int64),
         columns[2].astype(np.float32), columns[3].astype(np.float32),
     )

@@ -11,11 +11,7 @@ runs in a process of its own, on all cores, with its defaults.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import simindex
-from benchmarks import machine
+from benchmarks import machine, shell
 from benchmarks.machine import disk_bytes
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
@@ -134,17 +130,10 @@ def edited(text: str, making: Making, rng: np.random.Generator) -> str:
 
 def run(index: Path, collection: Path, report: Path, copies: dict[str, str]) -> Run:
     """One run of the command."""
-    # -P: the installed package, not the sources in the current folder.
-    command = [sys.executable, "-P", "-m", "simindex", "gate", "--against", str(index),
-               str(collection), "--report", str(report), "--quiet"]
-    with machine.on_every_core():
-        start = time.perf_counter()
-        process = subprocess.Popen(command)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != (1 if copies else 0):
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    ended = shell.simindex(
+        ["gate", "--against", str(index), str(collection), "--report", str(report), "--quiet"],
+        expected=1 if copies else 0,
+    )
     reported = right = 0
     with report.open(encoding="utf-8") as lines:
         for line in lines:
@@ -154,4 +143,4 @@ def run(index: Path, collection: Path, report: Path, copies: dict[str, str]) -> 
                 right += sum(
                     copies.get(record["document"]) == match["key"] for match in record["matches"]
                 )
-    return Run(seconds, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss, reported, right)
+    return Run(ended.seconds, ended.cpu_s, ended.peak_bytes, reported, right)

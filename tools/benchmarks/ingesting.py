@@ -11,18 +11,13 @@ every copy must come out marked.
 from __future__ import annotations
 
 import json
-import os
-import resource
-import subprocess
-import sys
-import time
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import machine
+from benchmarks import machine, shell
 from benchmarks.building import remove
 from benchmarks.report import Measurement
 from benchmarks.stopwatch import Stopwatch, say
@@ -119,29 +114,19 @@ def written(originals: list[str], path: Path, seed: int) -> list[str]:
 def run(source: Path, directory: Path, kinds: list[str], cores: int) -> Run:
     """One run on so many cores."""
     output = directory / "marked.jsonl"
-    seconds, used = dedup(source, directory / "ingest.sim", output, cores)
+    ended = dedup(source, directory / "ingest.sim", output, cores)
     marked = dict.fromkeys(("original", "copy", "edit"), 0)
     with output.open("rb") as lines:
         for kind, line in zip(kinds, lines, strict=True):
             marked[kind] += json.loads(line)["near_duplicate_of"] is not None
-    return Run(seconds, used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss, marked)
+    return Run(ended.seconds, ended.cpu_s, ended.peak_bytes, marked)
 
 
-def dedup(
-    source: Path, index: Path, output: Path, cores: int, *arguments: str
-) -> tuple[float, resource.struct_rusage]:
-    """Seconds of `simindex dedup --mark` with a new index on so many cores, and what it used."""
+def dedup(source: Path, index: Path, output: Path, cores: int, *arguments: str) -> shell.Ended:
+    """`simindex dedup --mark` with a new index on so many cores."""
     remove(index)
-    # -P: the installed package, not the sources in the current folder.
-    command = [sys.executable, "-P", "-m", "simindex", "dedup", str(source), "--index", str(index),
-               "--mark", "--quiet", *arguments]
-    with machine.on_every_core(), output.open("wb") as out:
-        os.sched_setaffinity(0, sorted(machine.CORES)[-cores:])
-        start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=out)
-        _, status, used = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    return seconds, used
+    with output.open("wb") as out:
+        return shell.simindex(
+            ["dedup", str(source), "--index", str(index), "--mark", "--quiet", *arguments],
+            cores=cores, stdout=out,
+        )

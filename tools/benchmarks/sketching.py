@@ -67,12 +67,12 @@ def sketch_cost(options: Namespace, directory: Path, watch: Stopwatch) -> list[M
         seconds: dict[str, list[float]] = {way: [] for way in WAYS}
         for repetition in range(watch.repeat + 1):
             for way, arguments in WAYS.items():
-                took, _ = dedup(
+                ended = dedup(
                     path, directory / "dedup.sim", directory / "marked.jsonl", len(machine.CORES),
                     *arguments,
                 )
                 if repetition:
-                    seconds[way].append(took)
+                    seconds[way].append(ended.seconds)
         with (directory / "marked.jsonl").open("rb") as lines:
             rows = sum(1 for _ in lines)
         size = f"{path.stat().st_size / 1e6:.0f} MB in"
