@@ -12,6 +12,12 @@ constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
 constexpr std::uint64_t kMix1 = 0xbf58476d1ce4e5b9;
 constexpr std::uint64_t kMix2 = 0x94d049bb133111eb;
 
+// Weights that a level adds whole.
+struct WeightsAsTheyAre {
+  const std::int32_t* each;
+  WeightsAsTheyAre(const std::int32_t* weights, std::size_t) : each(weights) {}
+};
+
 namespace portable {
 
 using Vector = std::uint64_t;
@@ -27,11 +33,9 @@ SIMINDEX_LANES void store(std::uint64_t* to, Vector x) { *to = x; }
 SIMINDEX_LANES Vector both(Vector a, Vector b) { return a & b; }
 SIMINDEX_LANES Vector either(Vector a, Vector b) { return a | b; }
 SIMINDEX_LANES Vector one_of(Vector a, Vector b) { return a ^ b; }
-
-SIMINDEX_LANES void add_three(Vector& high, Vector& low, Vector a, Vector b, Vector c) {
-  const Vector half = one_of(a, b);
-  high = either(both(a, b), both(half, c));
-  low = one_of(half, c);
+SIMINDEX_LANES Vector odd(Vector a, Vector b, Vector c) { return one_of(one_of(a, b), c); }
+SIMINDEX_LANES Vector two_of(Vector a, Vector b, Vector c) {
+  return either(both(a, b), both(one_of(a, b), c));
 }
 
 SIMINDEX_LANES Vector all_of(std::uint64_t word) { return word; }
@@ -68,10 +72,7 @@ SIMINDEX_LANES void add_planes(const std::uint64_t* words, std::size_t n, std::i
   for (std::size_t p = 0; p < n; ++p) add_plane(words[p * kWords], std::int32_t{1} << p, sums);
 }
 
-struct Weights {
-  const std::int32_t* each;
-  Weights(const std::int32_t* weights, std::size_t) : each(weights) {}
-};
+using Weights = WeightsAsTheyAre;
 
 SIMINDEX_LANES void weigh_some(const std::uint64_t* bits, const Weights& weights, std::size_t n,
                                std::int32_t* sums) {
@@ -111,11 +112,9 @@ SIMINDEX_LANES void store(std::uint64_t* to, Vector x) {
 SIMINDEX_LANES Vector both(Vector a, Vector b) { return _mm256_and_si256(a, b); }
 SIMINDEX_LANES Vector either(Vector a, Vector b) { return _mm256_or_si256(a, b); }
 SIMINDEX_LANES Vector one_of(Vector a, Vector b) { return _mm256_xor_si256(a, b); }
-
-SIMINDEX_LANES void add_three(Vector& high, Vector& low, Vector a, Vector b, Vector c) {
-  const Vector half = one_of(a, b);
-  high = either(both(a, b), both(half, c));
-  low = one_of(half, c);
+SIMINDEX_LANES Vector odd(Vector a, Vector b, Vector c) { return one_of(one_of(a, b), c); }
+SIMINDEX_LANES Vector two_of(Vector a, Vector b, Vector c) {
+  return either(both(a, b), both(one_of(a, b), c));
 }
 
 // Low 64 bits of the products, from three of 32 bits each.
@@ -186,10 +185,7 @@ SIMINDEX_LANES void add_planes(const std::uint64_t* words, std::size_t n, std::i
   store_groups(groups, sums);
 }
 
-struct Weights {
-  const std::int32_t* each;
-  Weights(const std::int32_t* weights, std::size_t) : each(weights) {}
-};
+using Weights = WeightsAsTheyAre;
 
 SIMINDEX_LANES void weigh_some(const std::uint64_t* bits, const Weights& weights, std::size_t n,
                                std::int32_t* sums) {
@@ -230,12 +226,11 @@ SIMINDEX_LANES Vector load(const std::uint64_t* from) { return _mm512_loadu_si51
 SIMINDEX_LANES void store(std::uint64_t* to, Vector x) { _mm512_storeu_si512(to, x); }
 SIMINDEX_LANES Vector both(Vector a, Vector b) { return _mm512_and_si512(a, b); }
 SIMINDEX_LANES Vector one_of(Vector a, Vector b) { return _mm512_xor_si512(a, b); }
-
-SIMINDEX_LANES void add_three(Vector& high, Vector& low, Vector a, Vector b, Vector c) {
-  constexpr int kMajority = 0xe8;
-  constexpr int kOdd = 0x96;
-  high = _mm512_ternarylogic_epi64(a, b, c, kMajority);
-  low = _mm512_ternarylogic_epi64(a, b, c, kOdd);
+SIMINDEX_LANES Vector odd(Vector a, Vector b, Vector c) {
+  return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+}
+SIMINDEX_LANES Vector two_of(Vector a, Vector b, Vector c) {
+  return _mm512_ternarylogic_epi64(a, b, c, 0xe8);
 }
 
 SIMINDEX_LANES Vector all_of(std::uint64_t word) {
@@ -291,8 +286,7 @@ SIMINDEX_LANES void add_planes(const std::uint64_t* words, std::size_t n, std::i
 // The bytes of some weights, each twice in a lane: a lane of 16 bits holds the sum of kWeighed bytes, and
 // 32 columns are added at once where lanes of 32 bits hold 16.
 struct Weights {
-  static constexpr std::size_t kMost = 256;
-  alignas(64) std::uint32_t bytes[4][kMost];
+  alignas(64) std::uint32_t bytes[4][kWeighed];
   int parts = 1;  // bytes that are not 0 in all of them
 
   SIMINDEX_LANES Weights(const std::int32_t* weights, std::size_t n) {

@@ -20,6 +20,9 @@ namespace simindex {
 
 inline constexpr std::size_t kColumns = 64;
 
+inline constexpr std::size_t kCounted = 2048;  // features that are counted in planes together
+inline constexpr std::size_t kWeighed = 256;   // whose weights are prepared together
+
 // Draw `index` of a feature hash: the hash itself for 0, else that output of SplitMix64 started at it.
 inline std::uint64_t draw(std::uint64_t hash, std::uint64_t index) {
   if (index == 0) return hash;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <utility>
+#include <vector>
 
 #include "simhash/hash_factor.hpp"
 
@@ -18,15 +18,20 @@ constexpr std::size_t slots_for(std::size_t features) {
   return (features <= 4096 ? 4 : 2) * features;
 }
 
+// Makes so many slots free, a power of two. Room that there was is kept.
+template <class Slot>
+void free_slots(std::size_t count, std::vector<Slot>& slots, std::size_t& mask, int& shift) {
+  if (slots.size() < count) slots.resize(count);
+  std::fill_n(slots.begin(), count, 0);
+  mask = count - 1;
+  shift = 64 - std::countr_zero(count);
+}
+
 }  // namespace
 
 void FeatureTable::clear() {
-  const std::size_t slots = std::bit_ceil(2 * std::max(size_, kFewest));
+  free_slots(std::bit_ceil(2 * std::max(size_, kFewest)), slots_, mask_, shift_);
   size_ = 0;
-  if (slots_.size() < slots) slots_.resize(slots);
-  std::fill_n(slots_.begin(), slots, 0);
-  mask_ = slots - 1;
-  shift_ = 64 - std::countr_zero(slots);
 }
 
 void FeatureTable::add(std::span<const std::uint64_t> hashes) {
@@ -66,11 +71,7 @@ void FeatureTable::make_room(std::size_t features) {
     counts_.resize(2 * features + 1);
   }
   if (2 * features <= mask_ + 1) return;
-  const std::size_t slots = std::bit_ceil(4 * features);
-  if (slots_.size() < slots) slots_.resize(slots);
-  std::fill_n(slots_.begin(), slots, 0);
-  mask_ = slots - 1;
-  shift_ = 64 - std::countr_zero(slots);
+  free_slots(std::bit_ceil(4 * features), slots_, mask_, shift_);
   for (std::size_t entry = 1; entry <= size_; ++entry) {
     std::size_t place = hashes_[entry] * kHashFactor >> shift_;
     while (slots_[place] != 0) place = (place + 1) & mask_;
@@ -79,13 +80,9 @@ void FeatureTable::make_room(std::size_t features) {
 }
 
 void FeatureSet::clear() {
-  const std::size_t slots = std::bit_ceil(slots_for(std::max(size_, kFewest)));
+  free_slots(std::bit_ceil(slots_for(std::max(size_, kFewest))), slots_, mask_, shift_);
   size_ = 0;
   has_zero_ = false;
-  if (slots_.size() < slots) slots_.resize(slots);
-  std::fill_n(slots_.begin(), slots, 0);
-  mask_ = slots - 1;
-  shift_ = 64 - std::countr_zero(slots);
 }
 
 void FeatureSet::add(std::span<const std::uint64_t> hashes) {
@@ -114,18 +111,14 @@ void FeatureSet::add(std::span<const std::uint64_t> hashes) {
 // For so many features in all.
 void FeatureSet::make_room(std::size_t features) {
   if (slots_for(features) <= mask_ + 1) return;
-  const std::size_t slots = std::bit_ceil(slots_for(features));
-  std::vector<std::uint64_t> larger(std::max(slots, slots_.size()), 0);
-  const int shift = 64 - std::countr_zero(slots);
-  for (std::size_t i = 0; i <= mask_; ++i) {
-    if (slots_[i] == 0) continue;
-    std::size_t place = slots_[i] * kHashFactor >> shift;
-    while (larger[place] != 0) place = (place + 1) & (slots - 1);
-    larger[place] = slots_[i];
+  const std::vector<std::uint64_t> before(slots_.begin(), slots_.begin() + mask_ + 1);
+  free_slots(std::bit_ceil(slots_for(features)), slots_, mask_, shift_);
+  for (const std::uint64_t hash : before) {
+    if (hash == 0) continue;
+    std::size_t place = hash * kHashFactor >> shift_;
+    while (slots_[place] != 0) place = (place + 1) & mask_;
+    slots_[place] = hash;
   }
-  slots_ = std::move(larger);
-  mask_ = slots - 1;
-  shift_ = shift;
 }
 
 }  // namespace simindex

@@ -9,9 +9,7 @@
 namespace simindex {
 namespace {
 
-// Blocks keep running sums in 32-bit lanes: 256 features below 2^23 cannot pass 2^31.
-constexpr std::size_t kCounted = 2048;
-constexpr std::size_t kWeighed = 256;
+// Blocks keep running sums in 32-bit lanes: kWeighed features below 2^23 cannot pass 2^31.
 constexpr std::uint64_t kHeavy = std::uint64_t{1} << 23;
 
 using Bits = std::span<const std::uint64_t>;
