@@ -2,8 +2,8 @@
 
 The packages that find the text of a page keep the interpreter's lock, and one page in a million may
 end the process that reads it. So pages go to other processes, in groups, and come back as texts;
-the reader has the texts in the order of its pages, see `in_turn`. As long as there were few pages
-they are read here, as a process takes a third of a second to begin.
+the reader has the texts in the order of its pages, see `in_turn`. As long as there were few pages,
+and where there is one core, they are read here: a process takes a third of a second to begin.
 
     reader -> _Group -> _Due -> a thread of each process -> pipe -> serve -> pipe -> Taken
 """
@@ -89,7 +89,7 @@ class Extraction:
         if not self._processes and self._number > 1 and self._spent_s >= WORTH_S:
             self._begin()
         if not self._processes:
-            return partial(_text_in, self._read((page, charset)))
+            return lambda: _text_in(self._read((page, charset)))
         group, place = self._open, len(self._open.pages)
         group.pages.append((page, charset))
         group.held_bytes += len(page)
@@ -100,6 +100,15 @@ class Extraction:
     @property
     def ahead_bytes(self) -> int:
         """How much may wait for texts."""
+        return AHEAD_BYTES if self._processes else GROUP_BYTES
+
+    @property
+    def left_bytes(self) -> int:
+        """How much goes on waiting once that is too much.
+
+        Nothing in this process, which reads pages in groups, too: then what extraction needs is in
+        the caches of the core for all but the first of them, and so is what reading files needs.
+        """
         return AHEAD_BYTES if self._processes else 0
 
     def close(self) -> None:
@@ -308,21 +317,16 @@ def in_turn(
     try:
         try:
             for item in items:
-                if queue.held_bytes == 0:
+                if queue.held_bytes == 0 and not isinstance(item, Later):
                     # Nothing waits before it: notes of bad records need not wait either.
-                    if not isinstance(item, Later):
-                        yield item
-                        continue
-                    if not extraction.ahead_bytes:
-                        document = item.document()
+                    yield item
+                    continue
+                queue.put(item)
+                if queue.held_bytes > extraction.ahead_bytes:
+                    while queue.held_bytes > extraction.left_bytes:
+                        document = queue.first()
                         if document is not None:
                             yield document
-                        continue
-                queue.put(item)
-                while queue.held_bytes > extraction.ahead_bytes:
-                    document = queue.first()
-                    if document is not None:
-                        yield document
         except Exception as raised:
             error = raised
         while queue.held_bytes:

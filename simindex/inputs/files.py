@@ -167,6 +167,9 @@ def name_from(real: str, origin: str) -> str:
 
     Both are absolute and without links, so a file has one name, whatever way it was reached.
     """
+    inside = origin.rstrip("/") + "/"
+    if real.startswith(inside) and real != inside:
+        return real[len(inside) :]
     if origin != "/" and os.path.commonpath([real, origin]) == "/":
         return real
     return os.path.relpath(real, origin)

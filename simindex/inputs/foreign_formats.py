@@ -7,7 +7,7 @@ import re
 
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.remote_files import file_name
-from simindex.inputs.streams import COMPRESSIONS, compression_of, suffix_of, unmarked
+from simindex.inputs.streams import COMPRESSIONS, suffix_of, unmarked
 from simindex.values import dataclass
 
 HEAD_BYTES = 8192
@@ -85,6 +85,8 @@ FOREIGN = (
 )
 """The first that fits counts."""
 
+_FOREIGN_MAGICS = tuple(magic for one in FOREIGN for magic in one.magics)
+
 _TAR_AT = 257
 
 MARKUP = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -106,10 +108,10 @@ _FROM = (
 def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
     """The format by the first bytes, if it is one that cannot be read."""
     suffix = bare_suffix(path)
-    for one in FOREIGN:
-        if head.startswith(one.magics):
-            html = one is UTF_16 and (suffix in HTML_SUFFIXES or is_markup(head))
-            return None if html else one
+    if head.startswith(_FOREIGN_MAGICS):
+        one = next(one for one in FOREIGN if head.startswith(one.magics))
+        html = one is UTF_16 and (suffix in HTML_SUFFIXES or is_markup(head))
+        return None if html else one
     if head[_TAR_AT : _TAR_AT + 5] == b"ustar":
         return Foreign("a tar archive", _UNPACK)
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
@@ -200,5 +202,5 @@ def is_markup(data: bytes) -> bool:
 def bare_suffix(path: str) -> str:
     """The suffix in lower case, before that of a compression."""
     name = file_name(path)
-    compression = compression_of(path)
-    return suffix_of(name[: -len(compression)] if compression else name)
+    suffix = suffix_of(name)
+    return suffix_of(name[: -len(suffix)]) if suffix in COMPRESSIONS else suffix

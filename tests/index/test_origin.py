@@ -76,6 +76,9 @@ def test_a_name_leads_to_one_file_from_the_origin(
         assert len(list(read(ways, options))) == 1
     assert name_from("/data/f", "/home/ann") == "/data/f"
     assert name_from("/data/f", "/") == "data/f"
+    assert name_from("/data/below/f", "/data") == "below/f"
+    assert name_from("/srv/database/f", "/srv/data") == "../database/f"
+    assert name_from("/data", "/data") == "."
 
 
 DOCS = ("docs", "./docs", "{root}/docs", "link", "docs/../docs", "link/../docs", "../here/docs")

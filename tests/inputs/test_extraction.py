@@ -286,6 +286,29 @@ def test_so_much_waits_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(taken) <= number + 10
 
 
+def test_pages_are_read_here_in_groups() -> None:
+    """Pages wait until there is a group of them, and then none of it goes on waiting."""
+    size = 1000
+    read_here: list[int] = []
+
+    def pages() -> Iterator[Later]:
+        for number in range(10_000):
+            def text(number: int = number) -> Document:
+                read_here.append(number)
+                return Document(key=str(number), text="", path="-")
+
+            taken.append(number)
+            yield Later(text, size)
+
+    taken: list[int] = []
+    documents = in_turn(pages(), Intake(), Extraction("resiliparse", 1))
+    group = extraction.GROUP_BYTES // size + 1
+    for number in range(2 * group):
+        assert next(documents).key == str(number)  # type: ignore[union-attr]
+        assert read_here == list(range(number + 1))
+        assert len(taken) == group * (number // group + 1)
+
+
 def test_one_process_reads_here(
     tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,8 +15,30 @@ constexpr std::array<std::string_view, 13> kFormatting{
 constexpr std::array<std::string_view, 3> kNested{"div", "article", "ol"};
 constexpr std::size_t kLongestName = 7;
 
-bool is_space(std::uint8_t byte) {
-  return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\f' || byte == '\r';
+// Bytes that end something within a tag.
+enum Kind : std::uint8_t { kSpace = 1, kSlash = 2, kClose = 4, kEquals = 8 };
+
+constexpr std::array<std::uint8_t, 256> kKinds = [] {
+  std::array<std::uint8_t, 256> kinds{};
+  for (const std::uint8_t space : {' ', '\t', '\n', '\f', '\r'}) kinds[space] = kSpace;
+  kinds['/'] = kSlash;
+  kinds['>'] = kClose;
+  kinds['='] = kEquals;
+  return kinds;
+}();
+
+bool is_space(std::uint8_t byte) { return kKinds[byte] == kSpace; }
+
+// The first byte that is of one of these kinds, or the end.
+Byte first_of(unsigned kinds, Byte at, Byte end) {
+  while (at != end && (kKinds[*at] & kinds) == 0) ++at;
+  return at;
+}
+
+// The first byte that is of none of these kinds, or the end.
+Byte first_not_of(unsigned kinds, Byte at, Byte end) {
+  while (at != end && (kKinds[*at] & kinds) != 0) ++at;
+  return at;
 }
 
 bool is_letter(std::uint8_t byte) {
@@ -37,24 +59,21 @@ Byte after(Byte at, Byte end, std::uint8_t quote) {
 
 // Attributes of the tag whose name begins at `at`, up to `most` + 1; `at` is then where it ends.
 std::size_t attributes_of(Byte& at, Byte end, std::size_t most) {
-  while (at != end && !is_space(*at) && *at != '/' && *at != '>') ++at;
+  at = first_of(kSpace | kSlash | kClose, at, end);
   std::size_t found = 0;
   while (found <= most) {
-    while (at != end && (is_space(*at) || *at == '/')) ++at;
+    at = first_not_of(kSpace | kSlash, at, end);
     if (at == end || *at == '>') break;
     ++found;
-    ++at;
-    while (at != end && !is_space(*at) && *at != '/' && *at != '>' && *at != '=') ++at;
-    Byte value = at;
-    while (value != end && is_space(*value)) ++value;
+    at = first_of(kSpace | kSlash | kClose | kEquals, at + 1, end);
+    const Byte value = first_not_of(kSpace, at, end);
     if (value == end || *value != '=') continue;
-    at = value + 1;
-    while (at != end && is_space(*at)) ++at;
+    at = first_not_of(kSpace, value + 1, end);
     if (at == end) break;
     if (*at == '"' || *at == '\'') {
       at = after(at + 1, end, *at);
     } else {
-      while (at != end && !is_space(*at) && *at != '>') ++at;
+      at = first_of(kSpace | kClose, at, end);
     }
   }
   return found;
