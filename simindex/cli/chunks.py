@@ -185,6 +185,11 @@ class Gathered:
         chunk, at = self._found(place)
         return chunk.keys[at] if isinstance(chunk, Documents) else chunk[at].key
 
+    def text(self, place: int) -> str | bytes:
+        """Its text, likewise; UTF-8 where it is one of a column."""
+        chunk, at = self._found(place)
+        return chunk.column.text(at) if isinstance(chunk, Documents) else chunk[at].text
+
     def where(self, place: int) -> str:
         """Where a document was read, likewise."""
         chunk, at = self._found(place)

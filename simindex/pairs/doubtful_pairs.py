@@ -123,21 +123,25 @@ class Verifier:
 
     def nearest(
         self, own: Callable[[], Texts], others: Iterable[tuple[int, Side]],
-        texts: Callable[[Side], Texts],
+        texts: Callable[[Side], Texts], compared: Mapping[Side, float | None] | None = None,
     ) -> tuple[int, Side, float] | None:
         """The first of some doubtful documents that is near by its text: its distance, itself, and
         the exact similarity. Else the first without a text that is near by the estimate, with NaN.
 
-        `others` have their distance, the nearest first.
+        `others` have their distance, the nearest first. `compared` has what `exact` said of some.
         """
+        compared = compared or {}
         mine: Texts | None = None
         estimated: tuple[int, Side, float] | None = None
         unreadable = 0
         for number, (distance, other) in enumerate(others):
             if number == MOST_COMPARED:
                 break
-            mine = own() if mine is None else mine
-            exact = self._exact(mine, texts(other))
+            if other in compared:
+                exact = compared[other]
+            else:
+                mine = own() if mine is None else mine
+                (exact,) = self.exact([(mine, texts(other))])
             likely = distance <= self.doubt.similar.most
             if exact is None:
                 unreadable += 1
@@ -158,13 +162,28 @@ class Verifier:
         similar = self.doubt.similar
         return similar.similarity if similar.asked is None else similar.asked
 
-    def _exact(self, some: Texts, others: Texts) -> float | None:
-        """That of the nearest texts of both; None where one side has none."""
-        if not some or not others:
-            return None
-        vectors = vectors_of(self.recipe, [*some, *others])
-        a = np.repeat(np.arange(len(some)), len(others))
-        b = np.tile(np.arange(len(others)), len(some)) + len(some)
-        jaccard = self.doubt.similar.measure == "jaccard"
-        found = vectors.resemblances(a, b) if jaccard else vectors.cosines(a, b)
-        return float(found.max())
+    def exact(self, pairs: Sequence[tuple[Texts, Texts]]) -> list[float | None]:
+        """The similarity of each pair of documents: that of the nearest texts of both, None where
+        one of them has none. Many pairs take a fifth of the time of as many calls."""
+        texts: list[str | bytes] = []
+        a: list[int] = []
+        b: list[int] = []
+        readable: list[int] = []
+        starts: list[int] = []
+        for number, (some, others) in enumerate(pairs):
+            if not some or not others:
+                continue
+            readable.append(number)
+            starts.append(len(a))
+            first, second = len(texts), len(texts) + len(some)
+            texts += [*some, *others]
+            a += [first + place for place in range(len(some)) for _ in others]
+            b += [second + place for _ in some for place in range(len(others))]
+        exact: list[float | None] = [None] * len(pairs)
+        if readable:
+            vectors = vectors_of(self.recipe, texts)
+            jaccard = self.doubt.similar.measure == "jaccard"
+            found = vectors.resemblances(a, b) if jaccard else vectors.cosines(a, b)
+            for number, one in zip(readable, np.maximum.reduceat(found, starts), strict=True):
+                exact[number] = float(one)
+        return exact

@@ -25,10 +25,10 @@ class Searchable(Protocol):
     """What an index is asked for here."""
 
     def query(
-        self, batch: Batch, *, h: int | None = None, similarity: float | None = None,
+        self, batch: Batch, *, h: int | None = None, similarity: Any = None,
         measure: str = "cosine", first: bool = False, limit: int | None = None, recall: float = 1.0,
     ) -> Matches:
-        """See `Index.query`."""
+        """See `Index.query`. A similarity may be a `Similar`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ ones stored ones come first, in any order, then the first in rank.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from math import nan
 from typing import Any
 
@@ -25,6 +25,9 @@ from simindex.pairs.stored_winners import Searchable, Stored
 from simindex.planning.doubt import Doubt
 from simindex.records.batch import Batch
 from simindex.values import dataclass
+
+COMPARED_CHARACTERS = 1 << 18
+"""Of texts that are compared at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,18 +73,13 @@ class VerifiedLosses:
 def stored_candidates(
     index: Searchable, batch: Batch, near: Nearness, doubt: Doubt
 ) -> Candidates:
-    """The nearest `MOST_COMPARED` stored rows that may be near each row; equal rows ask once.
-
-    They ask without weights, so that none is missed within the radius.
-    """
+    """The nearest `MOST_COMPARED` stored rows that may be near each row; equal rows ask once."""
     first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
     if not len(first):
         return Candidates(
             np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int64), []
         )
-    found = index.query(
-        batch.take(first).without_weights(), limit=MOST_COMPARED, **doubt.question
-    )
+    found = index.query(batch.take(first), similarity=doubt.wide, limit=MOST_COMPARED)
     order = np.lexsort((found.distance, found.query))
     starts = np.searchsorted(found.query[order], np.arange(len(first) + 1))
     length = np.diff(starts)[member_of]
@@ -144,11 +142,12 @@ class _Deciding:
         if not len(block):
             return
         listed = self._listed(block)
+        compared = self._compared(block, listed)
         alive = np.ones(len(block), np.bool_)
         for at, near in listed.items():
             row = int(block[at])
             usable = [(d, other) for d, other, inside in near if inside < 0 or alive[inside]]
-            loss = self._loss(row, usable)
+            loss = self._loss(row, usable, compared.get(row))
             if loss is not None:
                 alive[at] = False
                 self._lose(row, loss[1], loss[0], loss[2])
@@ -180,11 +179,45 @@ class _Deciding:
             listed.setdefault(row, []).append((values[0], values[1], values[2]))
         return listed
 
-    def _loss(self, row: int, near: list[tuple[int, int]]) -> tuple[int, int, float] | None:
+    def _compared(
+        self, block: I64, listed: dict[int, list[tuple[int, int, int]]]
+    ) -> dict[int, dict[int, float | None]]:
+        """The exact similarities of rows and the nearest that each may lose to, some at once: most
+        documents that are compared lose to that one, or are compared with no other."""
+        found: dict[int, dict[int, float | None]] = {}
+        certain = self._verifier.doubt.certain
+        doubtful = (
+            (int(block[at]), near[0][1]) for at, near in listed.items() if near[0][0] > certain
+        )
+        for some in self._portions(doubtful):
+            exact = self._verifier.exact([texts for _, texts in some])
+            for ((row, other), _), similarity in zip(some, exact, strict=True):
+                found[row] = {other: similarity}
+        return found
+
+    def _portions(
+        self, pairs: Iterable[tuple[int, int]]
+    ) -> Iterator[list[tuple[tuple[int, int], tuple[Texts, Texts]]]]:
+        """Pairs with their texts, of COMPARED_CHARACTERS, the last pair not counted."""
+        some: list[tuple[tuple[int, int], tuple[Texts, Texts]]] = []
+        characters = 0
+        for row, other in pairs:
+            texts = self._own(row), self._texts(other)
+            some.append(((row, other), texts))
+            characters += sum(len(text) for side in texts for text in side)
+            if characters >= COMPARED_CHARACTERS:
+                yield some
+                some, characters = [], 0
+        if some:
+            yield some
+
+    def _loss(
+        self, row: int, near: list[tuple[int, int]], compared: dict[int, float | None] | None
+    ) -> tuple[int, int, float] | None:
         """(distance, what it loses to, exact similarity), if it loses."""
         if near and near[0][0] <= self._verifier.doubt.certain:
             return *near[0], nan
-        return self._verifier.nearest(lambda: self._own(row), near, self._texts)
+        return self._verifier.nearest(lambda: self._own(row), near, self._texts, compared)
 
     def _texts(self, other: int) -> Texts:
         return self._own(other) if other >= 0 else self._stored(self._candidates.keys[-1 - other])

@@ -14,12 +14,10 @@ sketch nothing beyond the radius of candidates is found, so that nothing beyond 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import cos, nextafter, pi
-from typing import Any
 
 import numpy as np
 
-from simindex.bits.cosine import cosine_of_jaccard, share_at, share_within, threshold
+from simindex.bits.cosine import cosine_of_jaccard, share_at, threshold
 from simindex.planning.similarity import LEAST, Similar
 from simindex.records.estimate import estimated, standard_error
 from simindex.values import dataclass
@@ -44,23 +42,8 @@ class Doubt:
 
     @property
     def wide(self) -> Similar:
-        """The similarity, with all pairs kept that may be near."""
+        """The similarity, with all pairs kept that may be near: what is searched for."""
         return replace(self.similar, most=self.most)
-
-    @property
-    def question(self) -> dict[str, Any]:
-        """The arguments of `Index.query` that find all rows that may be near: those of the same
-        candidates whose sketches are within `most`."""
-        asked, bits = self.similar, self.similar.bits
-        if not asked.sketch_bits:
-            return {"h": asked.h, "recall": asked.recall}
-        # Half a bit more: a cosine that stands for a whole number of bits may be rounded up.
-        cosine = max(LEAST, cos(pi * (self.most + 0.5) / asked.sketch_bits))
-        within = share_within(asked.h, cosine, bits)
-        fewer = share_within(asked.h - 1, cosine, bits) if asked.h else 0.0
-        share = min(max(asked.recall * within, nextafter(fewer, 2.0)), nextafter(within, 0.0))
-        value = cosine if asked.measure == "cosine" else cosine / (2 - cosine)
-        return {"similarity": value, "measure": asked.measure, "recall": share}
 
 
 def doubt_of(similar: Similar) -> Doubt:

@@ -125,12 +125,14 @@ def similar(
     similarity: object, *, h: object, recall: object, bits: int, sketch_bits: int,
     measure: object = "cosine", recipe: Any = None, weighted: bool = False,
 ) -> Similar:
-    """The similarity that a call was given, with its radius.
+    """The similarity that a call was given, with its radius; one that has been checked is itself.
 
     `recipe` is that of the rows, if it is known; `weighted` is whether queries have weights.
     Raises InvalidOption if the similarity is out of range, h was given, too, or the recipe has no
     such measure.
     """
+    if isinstance(similarity, Similar):
+        return similarity
     weighting = None if recipe is None else recipe.weighting
     require_measure(measure, similarity, weighting)
     if h is not None:

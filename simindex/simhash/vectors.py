@@ -1,7 +1,7 @@
 """Exact cosines and resemblances of the features of many texts, by the weights of a recipe.
 
     texts -> hashes, counts -> weights    as the kernels weigh them    columns, weights, starts
-    one text i: dense row of its weights; gathered at the columns of its partners j, and added up
+    pairs of texts -> products of the weights of common columns, added up
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simindex._kernels import _native
 from simindex.arrays import F64, I64
 from simindex.simhash.weighting import (
     STEP_BITS,
@@ -60,25 +61,12 @@ class Vectors:
         return resemblances
 
     def _dots(self, weights: F64, a: Any, b: Any) -> F64:
+        a, b = np.asarray(a, np.int64), np.asarray(b, np.int64)
         order = np.argsort(a, kind="stable")
-        found = np.zeros(len(order))
-        dense = np.zeros(self.width)
-        ends = np.flatnonzero(np.diff(a[order], append=-1)) + 1
-        first = 0
-        for end in ends.tolist():
-            places = order[first:end]
-            first = end
-            mine = slice(self.starts[a[places[0]]], self.starts[a[places[0]] + 1])
-            dense[self.columns[mine]] = weights[mine]
-            partners = b[places]
-            lengths = self.starts[partners + 1] - self.starts[partners]
-            ends_of = np.cumsum(lengths)
-            at = np.arange(int(lengths.sum())) + np.repeat(
-                self.starts[partners] - (ends_of - lengths), lengths
-            )
-            products = dense[self.columns[at]] * weights[at]
-            found[places] = _sums(products, ends_of - lengths, ends_of)
-            dense[self.columns[mine]] = 0
+        found = np.empty(len(order))
+        found[order] = _native.dots(
+            self.columns, weights, self.starts, self.width, a[order], b[order]
+        )
         return found
 
 

@@ -35,8 +35,8 @@ def exact_of(one: int, other: int) -> float | None:
 class Known(Verifier):
     """Texts are numbers of rows."""
 
-    def _exact(self, some: Any, others: Any) -> float | None:
-        return exact_of(int(some[0]), int(others[0]))
+    def exact(self, pairs: Any) -> list[float | None]:
+        return [exact_of(int(some[0]), int(others[0])) for some, others in pairs]
 
 
 def apart(one: Row, other: Row) -> int | None:

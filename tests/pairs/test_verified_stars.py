@@ -32,9 +32,9 @@ class Known(Verifier):
         super().__init__(Doubt(ASKED, CERTAIN, MOST), Recipe())
         self.table = table
 
-    def _exact(self, some: Any, others: Any) -> float | None:
-        pair = int(some[0]), int(others[0])
-        return self.table[min(pair), max(pair)]
+    def exact(self, pairs: Any) -> list[float | None]:
+        numbers = [(int(some[0]), int(others[0])) for some, others in pairs]
+        return [self.table[min(pair), max(pair)] for pair in numbers]
 
 
 @dataclass

@@ -3,6 +3,7 @@ are summed from binomial coefficients."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import acos, comb, pi
 from typing import Any
 
@@ -76,23 +77,13 @@ def test_equal_bits_are_not_doubtful_and_nothing_is_beyond_the_radius() -> None:
     assert (doubt_of(bare).certain, doubt_of(bare).most) == (0, bare.h)
 
 
-@pytest.mark.parametrize("recall", [1.0, 0.95, 0.5])
-@pytest.mark.parametrize("similarity", [0.5, 0.7, 0.9, 0.99, 1.0])
-@pytest.mark.parametrize("bits", [64, 128, 512, 1024])
-def test_the_question_has_the_same_candidates_and_keeps_all_that_may_be_near(
-    similarity: float, bits: int, recall: float
+@pytest.mark.parametrize("measure", ["cosine", "jaccard"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_searched_for_has_the_same_candidates_and_keeps_all_that_may_be_near(
+    weighted: bool, measure: str
 ) -> None:
-    first = similar(similarity, h=None, recall=recall, bits=64, sketch_bits=bits)
+    first = similar(0.9, h=None, recall=0.95, bits=64, sketch_bits=512, measure=measure,
+                    weighted=weighted)
     found = doubt_of(first)
-    wide = similar(**found.question, h=None, bits=64, sketch_bits=bits)
-    assert (wide.h, wide.most) == (first.h, found.most)
-    assert wide.recall >= first.recall
-    assert found.wide.most == found.most
-
-
-def test_the_question_of_a_resemblance_goes_by_sizes() -> None:
-    first = asked(0.8, 512, "jaccard")
-    found = doubt_of(first)
-    wide = similar(**found.question, h=None, bits=64, sketch_bits=512)
-    assert wide.measure == "jaccard"
-    assert (wide.h, wide.most) == (first.h, found.most)
+    assert found.wide == replace(first, most=found.most) and found.most > first.most
+    assert similar(found.wide, h=None, recall=1.0, bits=64, sketch_bits=512) == found.wide

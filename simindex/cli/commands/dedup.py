@@ -212,7 +212,7 @@ def dedup(
         opened.enter_context(matched.index)
         rows_before = len(matched.index)
         near = _nearness(matched, h, similarity, measure, recall, calibrated=calibrated,
-                         weighted=not (verify_text or whole))
+                         weighted=not whole)
         h, similarity_given = near.h, similarity
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity

@@ -53,6 +53,7 @@ from simindex.pairs.verified_losses import stored_candidates, verified_losses
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
+    from simindex.arrays import I64
     from simindex.cli.dedup.matched_index import MatchedIndex
     from simindex.cli.dedup.ranks import Keep
     from simindex.cli.dedup.two_readings import Ranking
@@ -225,21 +226,20 @@ class Run:
         if verifying is None or candidates is None:
             losses = self._losses(buffer, batch, stored)
         else:
-            documents = [buffer.documents[place] for place in buffer.places]
+            documents, places = buffer.documents, buffer.places
             for row in known:
-                verifying.texts.keep(documents[row].key, documents[row].text)
+                verifying.texts.keep(documents.key(places[row]), documents.text(places[row]))
             decided = verified_losses(
-                batch.rows, verifying.near.sketches(batch), self.keep.order(documents),
+                batch.rows, verifying.near.sketches(batch), self._order(buffer, batch),
                 verifying.near, candidates, verifying.verifier,
-                lambda row: (documents[row].text,), partial(texts_of, verifying.texts),
+                lambda row: (documents.text(places[row]),), partial(texts_of, verifying.texts),
             )
             losses, stored, exact = decided.losses, decided.stored, decided.exact
         lost = lost_to(buffer, stored, losses, known, exact)
         if verifying is not None:
             for place in buffer.places:
                 if place not in lost:
-                    document = buffer.documents[place]
-                    verifying.texts.keep(document.key, document.text)
+                    verifying.texts.keep(buffer.documents.key(place), buffer.documents.text(place))
         if self.keep.policy == "none":
             # What was dropped is stored, too, so that later copies of it are dropped; once.
             rows = np.sort(distinct(whole(batch.rows, self.near.sketches(batch)))[0])
@@ -296,12 +296,15 @@ class Run:
     def _losses(self, buffer: Buffer, batch: simindex.Batch, stored: Stored) -> Losses:
         if self.keep.policy == "none":
             return any_neighbour(batch.rows, self.near, self.near.sketches(batch))
-        if self.keep.is_by_rank:
-            order = self.keep.order([buffer.documents[place] for place in buffer.places])
-        else:
-            order = np.arange(len(batch))
         excluded = stored.distance != NOWHERE
+        order = self._order(buffer, batch)
         return greedy(batch.rows, order, excluded, self.near, self.near.sketches(batch))
+
+    def _order(self, buffer: Buffer, batch: simindex.Batch) -> I64:
+        """The rows by rank, best first."""
+        if not self.keep.is_by_rank:
+            return np.arange(len(batch), dtype=np.int64)
+        return self.keep.order([buffer.documents[place] for place in buffer.places])
 
     def _write(self, buffer: Buffer, lost: dict[int, Loss]) -> None:
         for chunk, some in buffer.documents.parted(lost):

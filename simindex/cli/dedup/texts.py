@@ -49,9 +49,9 @@ class KeptTexts(Mapping[Any, list[str]]):
         with suppress(OSError):
             self._file.close()
 
-    def keep(self, name: Any, text: str) -> None:
+    def keep(self, name: Any, text: str | bytes) -> None:
         """Adds a text of a document."""
-        named, encoded = _encoded(name), text.encode("utf-8", "surrogatepass")
+        named, encoded = _encoded(name), _encoded(text)
         try:
             self._file.write(_HEAD.pack(len(named), len(encoded)) + named + encoded)
         except OSError as error:
@@ -66,10 +66,10 @@ class KeptTexts(Mapping[Any, list[str]]):
         digest = digest_of(named)
         places = [*self._recent.get(digest, ())]
         for digests, held in self._parts:
-            start, stop = np.searchsorted(digests, np.uint64(digest), side="left"), np.searchsorted(
-                digests, np.uint64(digest), side="right"
-            )
-            places += held[start:stop].tolist()
+            at = int(digests.searchsorted(np.uint64(digest)))
+            while at < len(digests) and digests[at] == digest:
+                places.append(int(held[at]))
+                at += 1
         found = [text for text in map(self._read, sorted(places), [named] * len(places))
                  if text is not None]
         if not found:

@@ -25,6 +25,10 @@ RECIPE = ("--weighting", "tf", "--ngram", 1, "--sketch-bits", 256)
 ASKED = ("--similarity", 0.85)
 OPTIONS = (*RECIPE, *ASKED)
 DOUBT = doubt_of(similar(0.85, h=None, recall=1.0, bits=64, sketch_bits=256))
+WEIGHTED = doubt_of(
+    similar(0.85, h=None, recall=1.0, bits=64, sketch_bits=256, weighted=True)
+)
+"""The same, but for the radius where queries have weights, which those of a first reading have."""
 
 
 def shuffled() -> list[str]:
@@ -45,7 +49,9 @@ def cosine(a: str, b: str) -> float:
     return dot / hypot(*one.values()) / hypot(*other.values())
 
 
-def lost_by_brute_force(order: list[int]) -> dict[str, tuple[str | None, float]]:
+def lost_by_brute_force(
+    order: list[int], radius: int = WEIGHTED.similar.h
+) -> dict[str, tuple[str | None, float]]:
     """What each lost to, or None for any certain one, and the exact cosine."""
     recipe = simindex.Recipe(weighting="tf", ngram=1, sketch_bits=256)
     batch = recipe.batch(TEXTS)
@@ -58,7 +64,7 @@ def lost_by_brute_force(order: list[int]) -> dict[str, tuple[str | None, float]]
         near = sorted(
             ((sketches[name] ^ sketches[other]).bit_count(), place, other)
             for place, other in enumerate(kept)
-            if (rows[name] ^ rows[other]).bit_count() <= DOUBT.similar.h
+            if (rows[name] ^ rows[other]).bit_count() <= radius
         )
         if near and near[0][0] <= DOUBT.certain:
             lost[f"{name}t"] = None, 0.0
@@ -83,8 +89,8 @@ def audited(name: str = "r.jsonl") -> dict[str, Any]:
     return {one["dropped"]: one for one in map(json.loads, Path(name).read_text().splitlines())}
 
 
-def require_lost(audit: dict[str, Any], order: list[int]) -> None:
-    expected = lost_by_brute_force(order)
+def require_lost(audit: dict[str, Any], order: list[int], radius: int) -> None:
+    expected = lost_by_brute_force(order, radius)
     assert audit.keys() == expected.keys()
     exact = {name: one for name, one in expected.items() if one[0] is not None}
     assert len(exact) > 5
@@ -108,11 +114,13 @@ def test_dedup_decides_doubtful_pairs_by_their_texts(
     call = ("dedup", written, *OPTIONS, "--verify-text", "--buffer", buffer, "--keep", keep,
             "--audit", "r.jsonl", *index)
     order = [*range(len(TEXTS))]
+    radius = WEIGHTED.similar.h
     if keep == "longest":
         order.sort(key=lambda n: len(TEXTS[n]), reverse=True)
+        radius = DOUBT.similar.h
     done = run(*call)
     audit = audited()
-    require_lost(audit, order)
+    require_lost(audit, order, radius)
     assert done.stdout.splitlines() == [
         line for n, line in enumerate(LINES) if f"{n}t" not in audit
     ]

@@ -14,6 +14,7 @@
 #include "bind/text_inputs.hpp"
 #include "bind/text_recipe.hpp"
 #include "simhash/document_counts.hpp"
+#include "simhash/dots.hpp"
 #include "simhash/idf.hpp"
 #include "simhash/text_facts.hpp"
 #include "simhash/unicode.hpp"
@@ -83,6 +84,37 @@ Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t,
   return values.release({buckets, kBucket});
 }
 
+// Numbers from 0 up to, and without, `end`.
+bool all_below(std::span<const std::int64_t> numbers, std::size_t end) {
+  return std::ranges::all_of(numbers, [end](std::int64_t number) {
+    return number >= 0 && static_cast<std::uint64_t>(number) < end;
+  });
+}
+
+Out<double, 1> bind_dots(const In<std::int64_t, 1>& features, const In<double, 1>& weights,
+                         const In<std::int64_t, 1>& starts, std::size_t width,
+                         const In<std::int64_t, 1>& a, const In<std::int64_t, 1>& b) {
+  const WeightedTexts texts{as_span(features), as_span(weights), as_span(starts)};
+  require(features.size() == weights.size(), "features and weights differ in length");
+  require(width <= features.size() && all_below(texts.features, width),
+          "features are numbers below width, which has no more than there are");
+  require(!texts.starts.empty() && texts.starts.front() >= 0 &&
+              std::ranges::is_sorted(texts.starts) &&
+              static_cast<std::uint64_t>(texts.starts.back()) <= features.size(),
+          "starts ascend and are within features");
+  require(a.size() == b.size(), "a and b differ in length");
+  const std::size_t count = texts.starts.size() - 1;
+  require(all_below(as_span(a), count) && all_below(as_span(b), count),
+          "a and b are numbers of texts");
+  Fresh<double> found(a.size());
+  {
+    const ReleasedGil release;
+    std::vector<double> weight_of(width);
+    dots(texts, as_span(a), as_span(b), weight_of, found.span());
+  }
+  return found.release();
+}
+
 std::tuple<std::string, std::string> unicode_versions() {
   return {words_version(), folding_version()};
 }
@@ -135,6 +167,9 @@ void bind_text(nb::module_& m) {
   m.def("idf_buckets", &idf_buckets, nb::arg("hashes").noconvert(), nb::arg("steps").noconvert());
   m.def("characters", &bind_characters, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
   m.def("text_ends", &bind_text_ends, nb::arg("data").noconvert(), nb::arg("offsets").noconvert());
+  m.def("dots", &bind_dots, nb::arg("features").noconvert(), nb::arg("weights").noconvert(),
+        nb::arg("starts").noconvert(), nb::arg("width"), nb::arg("a").noconvert(),
+        nb::arg("b").noconvert());
   m.def("unicode_versions", &unicode_versions);
 }
 
