@@ -20,9 +20,15 @@ from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.values import dataclass
 
+EXACT_ROWS = 1 << 18
+"""Of an index that is small enough to compare all rows: up to 15 µs a query."""
+
 
 class Searchable(Protocol):
     """What an index is asked for here."""
+
+    def __len__(self) -> int:
+        """Rows."""
 
     def query(
         self, batch: Batch, *, h: int | None = None, similarity: Any = None,
@@ -52,6 +58,14 @@ class Stored:
         distance, place = self.distance.copy(), self.place.copy()
         distance[rows], place[rows] = others.distance, len(self.keys) + others.place
         return Stored(distance, place, [*self.keys, *others.keys])
+
+
+def exactly_if_few(index: Searchable, batch: Batch) -> Batch:
+    """A batch to ask an index by: without weights, and so exactly, unless it has many rows.
+
+    Nothing but a scan finds all rows within the radius of a similarity, such as 14 of 64 bits.
+    """
+    return batch.without_weights() if len(index) <= EXACT_ROWS else batch
 
 
 def nearest_stored(

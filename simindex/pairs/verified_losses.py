@@ -21,7 +21,7 @@ from simindex.arrays import F32, I64, U8, U16, U64, Bools
 from simindex.bits.distinct_rows import distinct
 from simindex.pairs.buffer_losses import BLOCK_ROWS, NOWHERE, Losses, Nearness, near_block, whole
 from simindex.pairs.doubtful_pairs import MOST_COMPARED, Texts, Verifier
-from simindex.pairs.stored_winners import Searchable, Stored
+from simindex.pairs.stored_winners import Searchable, Stored, exactly_if_few
 from simindex.planning.doubt import Doubt
 from simindex.records.batch import Batch
 from simindex.values import dataclass
@@ -73,13 +73,17 @@ class VerifiedLosses:
 def stored_candidates(
     index: Searchable, batch: Batch, near: Nearness, doubt: Doubt
 ) -> Candidates:
-    """The nearest `MOST_COMPARED` stored rows that may be near each row; equal rows ask once."""
+    """The nearest `MOST_COMPARED` stored rows that may be near each row; equal rows ask once.
+
+    They ask exactly while there are few stored rows, and by their weights from then on.
+    """
     first, member_of = distinct(whole(batch.rows, near.sketches(batch)))
     if not len(first):
         return Candidates(
             np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.int64), []
         )
-    found = index.query(batch.take(first), similarity=doubt.wide, limit=MOST_COMPARED)
+    asked = exactly_if_few(index, batch.take(first))
+    found = index.query(asked, similarity=doubt.wide, limit=MOST_COMPARED)
     order = np.lexsort((found.distance, found.query))
     starts = np.searchsorted(found.query[order], np.arange(len(first) + 1))
     length = np.diff(starts)[member_of]

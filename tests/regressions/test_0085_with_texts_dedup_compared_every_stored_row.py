@@ -49,6 +49,9 @@ def test_stored_rows_are_looked_up_and_not_compared_one_by_one(
         compared = []
 
         class Counting:
+            def __len__(self) -> int:
+                return len(index)
+
             def query(self, batch: Batch, **given: Any) -> Any:
                 found = index.query(batch, **given)
                 compared.append(found.stats.rows_compared)

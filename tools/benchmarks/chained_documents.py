@@ -36,8 +36,8 @@ F64 = npt.NDArray[np.float64]
 
 SIMILARITY, RECALL = 0.9, 0.95
 ROUNDING = 1e-5
-"""Of cosines: the command has idf in steps of 2^-12, which moved none of half a million by more than
-3.2e-6."""
+"""Of cosines: the command has idf in steps of 2^-12, which moved none of half a million by more
+than 3.2e-6."""
 
 LENGTH = 16
 SHORTEST, LONGEST = 40, 100

@@ -211,8 +211,7 @@ def dedup(
 
         opened.enter_context(matched.index)
         rows_before = len(matched.index)
-        near = _nearness(matched, h, similarity, measure, recall, calibrated=calibrated,
-                         weighted=not whole)
+        near = _nearness(matched, h, similarity, measure, recall, calibrated=calibrated)
         h, similarity_given = near.h, similarity
         if near.similar is not None:
             similarity = near.similar.asked or near.similar.similarity
@@ -347,11 +346,11 @@ def _require_doubt(similarity: float | None, keep: Keep, *, calibrated: bool) ->
 
 def _nearness(
     matched: MatchedIndex, h: int | None, similarity: float | None, measure: str, recall: float,
-    *, calibrated: bool, weighted: bool,
+    *, calibrated: bool,
 ) -> Nearness:
     """What near-duplicates are: by the options, else by the recipe.
 
-    `weighted` is whether stored rows are asked for with weights: all buffers have their radius.
+    Stored rows are asked for with weights, and buffers have the same radius.
     """
     from simindex.pairs.buffer_losses import Nearness
     from simindex.planning.similarity import similar
@@ -368,6 +367,6 @@ def _nearness(
     found = similar(
         similarity, h=h, recall=recall, bits=recipe.bits,
         sketch_bits=matched.index.options.sketch_bits, measure=measure, recipe=recipe,
-        weighted=weighted,
+        weighted=True,
     )
     return Nearness(found.h, recall, found)

@@ -166,8 +166,7 @@ class Run:
         earlier = self.matched.index if self.matched.lasting else None
         documents = self.keep.ranked(one_by_one(prepared.documents), prepared.intake)
         ranking.read(
-            documents, self.short, self.without, progress, earlier,
-            sketched=self.near.sketched,
+            documents, self.short, self.without, progress, self.near, earlier,
             texts=None if self.verifying is None else self.verifying.texts,
         )
         progress.then("comparing and writing")

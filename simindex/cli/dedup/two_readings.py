@@ -7,8 +7,8 @@
 
 A row is dropped if one that was kept before it in rank is within the distance, whatever the size of
 a buffer; or one of an earlier run, whatever its rank. Memory holds of each document its
-fingerprint, rank and place, and what it lost to; keys are in files, and what is kept in an index on
-disk.
+fingerprint, rank and place, and what it lost to; keys, weights and sketches are in files, and what
+is kept in an index on disk.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from simindex.errors import InvalidInput
 from simindex.outputs.columns import key_text
 from simindex.pairs.buffer_losses import NOWHERE, Nearness, greedy
 from simindex.pairs.doubtful_pairs import texts_of
-from simindex.pairs.stored_winners import nearest_stored
+from simindex.pairs.stored_winners import exactly_if_few, nearest_stored
 from simindex.pairs.verified_losses import stored_candidates, verified_losses
 
 if TYPE_CHECKING:
-    from simindex.arrays import F32, I64, U8, U16
+    from simindex.arrays import F32, I64, U16
     from simindex.cli.dedup.ranks import Keep
     from simindex.cli.dedup.texts import KeptTexts
     from simindex.cli.dedup.verification import Verifying
@@ -54,6 +54,31 @@ DIGEST_BYTES = 16
 NOTHING = -1
 EARLIER = -2
 """What a document lost to: nothing, or the first of the winners of earlier runs."""
+
+
+class _RowFile:
+    """Rows of an array, all of one width, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("w+b")
+        self._like: Any = None
+
+    def add(self, rows: Any) -> None:
+        """Adds rows behind those there are."""
+        self._like = rows[:0]
+        self._file.write(rows.tobytes())
+
+    def rows(self, places: I64) -> Any:
+        """A copy of some rows; None if none was ever added."""
+        if self._like is None:
+            return None
+        self._file.flush()
+        flat = np.memmap(self._file, self._like.dtype, "r")
+        return np.array(flat.reshape(-1, self._like.shape[1])[places])
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
 
 
 class Ranking:
@@ -76,8 +101,9 @@ class Ranking:
         """Whether an earlier run has stored the document."""
         self._renamed: dict[int, str] = {}
         """Documents whose names, which simindex made, are of other documents of earlier runs."""
-        self._sketches: BinaryIO = (folder / "sketches").open("w+b")
-        self._sketch_bytes = 0
+        self._sketches = _RowFile(folder / "sketches")
+        self._weights = _RowFile(folder / "weights")
+        """The upper half of each float32: 8 bits tell which bits are likely to flip."""
         self._winners: BinaryIO = (folder / "winners").open("w+b")
         self._winner_ends = array("Q", [0])
         """In the file: the keys of winners of earlier runs."""
@@ -86,20 +112,22 @@ class Ranking:
         return (len(self._ends) - 1) // 2
 
     def close(self) -> None:
-        """Closes the files of keys and sketches."""
+        """Closes the files."""
         self._keys.close()
         self._sketches.close()
+        self._weights.close()
         self._winners.close()
 
     def read(
         self, documents: Iterable[Document], short: ShortTexts, without: SkippedReport,
-        progress: Progress, earlier: simindex.Index | None = None, *, sketched: bool = False,
+        progress: Progress, near: Nearness, earlier: simindex.Index | None = None,
         texts: KeptTexts | None = None,
     ) -> None:
         """Takes all documents, which have a rank. `earlier` has what earlier runs kept.
 
-        Sketches are kept in a file, if they decide; and so are texts, where they are asked for, by
-        the places of documents, and by the keys of those that earlier runs stored.
+        For a similarity the weights are kept in a file, and sketches, if they decide. So are texts,
+        where they are asked for, by the places of documents, and by the keys of those that earlier
+        runs stored.
         """
         with closing(read_ahead(portions(documents, 1 << 12, CHUNK_BYTES))) as portion:
             for chunk, _ in portion:
@@ -108,9 +136,10 @@ class Ranking:
                 places = places_of_rows(len(chunk), batch.skipped)
                 self._places.append(np.array(places, np.int64) + len(self))
                 self._parts.append(batch.rows)
-                if sketched and batch.sketches is not None:
-                    self._sketch_bytes = batch.sketches.shape[1]
-                    self._sketches.write(batch.sketches.tobytes())
+                if near.similar is not None and batch.weights is not None:
+                    self._weights.add((batch.weights.view(np.uint32) >> 16).astype(np.uint16))
+                if near.sketched and batch.sketches is not None:
+                    self._sketches.add(batch.sketches)
                 if earlier is not None:
                     self._compare_names(chunk, batch, earlier)
                 for document in chunk:
@@ -158,14 +187,14 @@ class Ranking:
         self._forget()
         if near.similar is None:
             near = replace(near, recall=1.0)
-        # The radius of a similarity follows from the recall, and is searched exactly: rows have no
-        # weights here.
-        sketches = self._read_sketches()
         for start in range(0, len(order), buffer):
             part = order[start : start + buffer]
-            sketch = None if sketches is None else np.array(sketches[part])
+            sketch, weights = self._sketches.rows(part), self._weights.rows(part)
+            if weights is not None:
+                weights = (weights.astype(np.uint32) << 16).view(np.float32)
             batch = simindex.Batch(
-                rows[part], ids=places[part].astype(np.uint64), recipe=index.recipe, sketch=sketch
+                rows[part], ids=places[part].astype(np.uint64), weights=weights,
+                recipe=index.recipe, sketch=sketch,
             )
             if verifying is not None:
                 kept = self._decide_by_texts(index, batch, places[part], earlier, verifying)
@@ -173,12 +202,14 @@ class Ranking:
                     index.append(batch.take(kept))
                     index.commit()
                 continue
-            stored = nearest_stored(index, batch, near)
+            stored = nearest_stored(index, exactly_if_few(index, batch), near)
             excluded = stored.distance != NOWHERE
             before = None
             if earlier is not None:
-                asked = simindex.Batch(rows[part], recipe=earlier.recipe, sketch=sketch)
-                before = nearest_stored(earlier, asked, near)
+                asked = simindex.Batch(
+                    rows[part], weights=weights, recipe=earlier.recipe, sketch=sketch
+                )
+                before = nearest_stored(earlier, exactly_if_few(earlier, asked), near)
                 excluded |= before.distance != NOWHERE
             by_rank = np.arange(len(part), dtype=np.int64)
             losses = greedy(batch.rows, by_rank, excluded, near, sketch)
@@ -208,7 +239,9 @@ class Ranking:
         candidates = stored_candidates(index, batch, verifying.near, doubt)
         own = len(candidates.keys)
         if earlier is not None:
-            asked = simindex.Batch(batch.rows, recipe=earlier.recipe, sketch=batch.sketches)
+            asked = simindex.Batch(
+                batch.rows, weights=batch.weights, recipe=earlier.recipe, sketch=batch.sketches
+            )
             before = stored_candidates(earlier, asked, verifying.near, doubt)
             candidates = candidates.and_before(before)
         first = len(candidates.keys) - own
@@ -231,14 +264,6 @@ class Ranking:
         self._lost_to[places[lost]], self._distance[places[lost]] = winner[lost], distance[lost]
         self._exact[places[lost]] = decided.exact[lost]
         return np.flatnonzero(distance == NOWHERE)
-
-    def _read_sketches(self) -> U8 | None:
-        """The sketches of the rows, in the order of reading; None if they do not decide."""
-        if not self._sketch_bytes:
-            return None
-        self._sketches.flush()
-        flat: U8 = np.memmap(self._sketches, np.uint8, "r")
-        return flat.reshape(-1, self._sketch_bytes)
 
     def _winner(self, key: Any) -> int:
         """Keeps the key of a winner of an earlier run; what `_lost_to` has for it."""

@@ -104,11 +104,8 @@ def test_dedup_drops_what_is_similar_to_a_kept_document(
     prints = [int(row) for row in batch.rows[:, 0]]
     sketches = [[int(word) for word in row] for row in batch.sketch]
 
-    # By rank over all documents there are no weights, so that the radius alone may lose pairs.
-    radius = 12 if keep == "longest" else 14
-
     def apart(a: int, b: int) -> int | None:
-        if (prints[a] ^ prints[b]).bit_count() > radius:
+        if (prints[a] ^ prints[b]).bit_count() > 14:
             return None
         bits = sum(
             (x ^ y).bit_count() for x, y in zip(sketches[a], sketches[b], strict=True)

@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from word_families import families
 
 import simindex
 from simindex.cli import program
 from simindex.cli.dedup.ranks import date
 from simindex.cli.dedup.two_readings import Ranking
+from simindex.pairs import stored_winners
 
 Run = Callable[..., Any]
 
@@ -247,3 +250,38 @@ def test_repeated_ids_are_told_apart_by_their_places(
     assert [(one["dropped_at"], one["lost_to_at"]) for one in told] == [
         ("a.jsonl:3", "a.jsonl:2"), ("a.jsonl:4", "a.jsonl:1")
     ]
+
+
+@pytest.mark.parametrize("more", [("--verify-text",), ("--keep", "longest"),
+                                  ("--keep", "longest", "--verify-text")])
+def test_stored_rows_are_asked_for_by_weights(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Once they are many: with nearly the weights of the recipe, and nearly all is dropped that an
+    exact search drops."""
+    texts = families(Random(3), 12)
+    lines = [json.dumps({"id": f"{n}t", "text": text}) for n, text in enumerate(texts)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    recipe = simindex.Recipe(weighting="tf", ngram=1, sketch_bits=256)
+    weights = recipe.batch(texts).weights
+    assert weights is not None
+    asked: list[Any] = []
+    query = simindex.Index.query
+
+    def noted(index: simindex.Index, batch: simindex.Batch, **given: Any) -> Any:
+        asked.append(batch.weights)
+        return query(index, batch, **given)
+
+    call = ("dedup", "a.jsonl", "--weighting", "tf", "--ngram", 1, "--sketch-bits", 256,
+            "--similarity", 0.85, "--recall", 0.99, "--buffer", 16, *more)
+    monkeypatch.setattr(simindex.Index, "query", noted)
+    exact = run(*call).stdout.splitlines()
+    assert asked and all(one is None for one in asked)
+    asked.clear()
+    monkeypatch.setattr(stored_winners, "EXACT_ROWS", -1)
+    found = run(*call).stdout.splitlines()
+    assert all(one is not None for one in asked)
+    for row in np.concatenate(asked):
+        assert (np.abs(weights - row) <= np.abs(weights) / 128).all(axis=1).any()
+    assert len(exact) < 0.6 * len(texts)
+    assert len(set(exact) ^ set(found)) <= len(exact) / 10
