@@ -91,9 +91,7 @@ def nearest_stored(
     place = np.full(len(first), -1, np.int64)
     keys: list[Any] = []
     if near.sketched and near.similar is not None and len(first):
-        found = index.query(
-            asked, **near.similar.question, recall=near.recall, limit=1
-        )
+        found = index.query(asked, similarity=near.similar, limit=1)
         distance[found.query] = found.distance
         place[found.query] = np.arange(len(found))
         keys.extend(_names(found))

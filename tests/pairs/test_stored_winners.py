@@ -11,7 +11,13 @@ import pytest
 import simindex
 from simindex.pairs import stored_winners
 from simindex.pairs.buffer_losses import NOWHERE, Nearness, greedy
-from simindex.pairs.stored_winners import nearer_among, nearest_ahead, nearest_stored
+from simindex.pairs.stored_winners import (
+    exactly_if_few,
+    nearer_among,
+    nearest_ahead,
+    nearest_stored,
+)
+from simindex.planning.similarity import similar
 
 
 def apart(a: list[int], b: list[int]) -> int:
@@ -134,3 +140,31 @@ def test_rows_apart_are_asked_for_again_only_where_one_may_be_nearer(
         found = nearest_stored(index, batch, Nearness(7), apart=True)
     assert found.distance.tolist() == [distance]
     assert asked == radii
+
+
+@pytest.mark.parametrize("exactly", [False, True])
+def test_a_similarity_is_searched_within_the_radius_of_the_buffers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exactly: bool
+) -> None:
+    """That of queries with weights, also where a small index is asked without them."""
+    recipe = simindex.Recipe(sketch_bits=128)
+    found = similar(0.9, h=None, recall=1.0, bits=64, sketch_bits=128, weighted=True)
+    near = Nearness(found.h, 1.0, found)
+    batch = recipe.batch([f"some words of the text {number}" for number in range(9)])
+    monkeypatch.setattr(stored_winners, "EXACT_ROWS", 9 if exactly else 8)
+    said = []
+    with simindex.open(tmp_path / "i", "n", options=simindex.IndexOptions(recipe=recipe)) as index:
+        index.append(batch)
+        index.commit()
+        query = index.query
+
+        def told(*given: Any, **how: Any) -> Any:
+            answer = query(*given, **how)
+            said.append(answer.stats.guarantee)
+            return answer
+
+        monkeypatch.setattr(index, "query", told)
+        asked = exactly_if_few(index, batch)
+        assert (asked.weights is None) is exactly
+        assert (nearest_stored(index, asked, near).distance == 0).all()
+    assert f"within {found.h} of 64 bits" in said[0] and len(said) == 1
