@@ -83,6 +83,9 @@ class Extraction:
         self._due: SimpleQueue[_Group | None] = SimpleQueue()
         self._processes: list[_Process] = []
         self._open = _Group()
+        self.in_groups = True
+        """Whether pages may wait for others in this process: not those of a stream, which may not
+        come for a while."""
 
     def __call__(self, page: bytes, charset: str | None) -> Taken:
         """Begins to take the text of a page. MissingExtra says how to get the package."""
@@ -100,7 +103,9 @@ class Extraction:
     @property
     def ahead_bytes(self) -> int:
         """How much may wait for texts."""
-        return AHEAD_BYTES if self._processes else GROUP_BYTES
+        if self._processes:
+            return AHEAD_BYTES
+        return GROUP_BYTES if self.in_groups else 0
 
     @property
     def left_bytes(self) -> int:
@@ -315,20 +320,24 @@ def in_turn(
     error: Exception | None = None
     intake.put_off = queue.put_off
     try:
-        try:
-            for item in items:
-                if queue.held_bytes == 0 and not isinstance(item, Later):
-                    # Nothing waits before it: notes of bad records need not wait either.
-                    yield item
-                    continue
-                queue.put(item)
-                if queue.held_bytes > extraction.ahead_bytes:
-                    while queue.held_bytes > extraction.left_bytes:
-                        document = queue.first()
-                        if document is not None:
-                            yield document
-        except Exception as raised:
-            error = raised
+        while True:
+            try:
+                item = next(items, None)
+            except Exception as raised:
+                error = raised
+                break
+            if item is None:
+                break
+            if queue.held_bytes == 0 and not isinstance(item, Later):
+                # Nothing waits before it: notes of bad records need not wait either.
+                yield item
+                continue
+            queue.put(item)
+            if queue.held_bytes > extraction.ahead_bytes:
+                while queue.held_bytes > extraction.left_bytes:
+                    document = queue.first()
+                    if document is not None:
+                        yield document
         while queue.held_bytes:
             document = queue.first()
             if document is not None:

@@ -177,6 +177,7 @@ def _read(
     def items() -> Iterator[Document | Documents | Later]:
         extract = None if options.html == RAW else extraction
         for file in found(inputs, patterns, intake, options.without, options.written):
+            extraction.in_groups = not file.named or _is_file(file.path)
             yield from _read_file(
                 file, options, intake, _texts_of, made, extract, in_columns=in_columns
             )
@@ -298,6 +299,11 @@ def _fingerprints_of(
     yield from row.read_fingerprints(stream, source)
 
 
+def _is_file(path: str) -> bool:
+    """Whether all bytes of an input of this system are there: not of standard input or a pipe."""
+    return path != STDIN and os.path.isfile(path)  # noqa: PTH113
+
+
 def _read_file(
     file: Found, options: ReadOptions, intake: Intake, reader: Reader[T], made: MadeNames,
     extract: Extraction | None = None, *, in_columns: bool = False,
@@ -308,7 +314,7 @@ def _read_file(
         shown, _name_of(file.path, file.name, file.real, options), intake,
         options.max_record_bytes, file.named, options.text_field, options.id_field, extract,
         options.all_fields, made, in_columns,
-        is_file=in_columns and file.path != STDIN and os.path.isfile(file.path),  # noqa: PTH113
+        is_file=in_columns and _is_file(file.path),
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:

@@ -27,7 +27,7 @@ from simindex.planning.similarity import Similar
 from simindex.query.sketch_filter import kept_pairs
 from simindex.records.batch import Batch
 from simindex.records.pairs import Pairs
-from simindex.records.sketches import words_of
+from simindex.records.sketches import sizes_of, words_of
 from simindex.values import dataclass
 
 BLOCK_ROWS = 1024
@@ -85,6 +85,7 @@ def whole(rows: U64, sketches: U8 | None) -> U64:
     digest, words = np.zeros(len(rows), np.uint64), words_of(sketches)
     for word in range(words.shape[1]):
         digest = mixed(digest ^ words[:, word])
+    digest = mixed(digest ^ sizes_of(sketches))  # distances go by sizes, too
     return np.concatenate([rows, digest[:, None]], axis=1)
 
 

@@ -41,7 +41,8 @@ class Vectors:
     @cached_property
     def norms(self) -> F64:
         """Lengths, float64 (n,)."""
-        return np.sqrt(_sums(self.weights**2, self.starts[:-1], self.starts[1:]))
+        texts = np.arange(len(self.starts) - 1)
+        return np.sqrt(self._dots(self.weights, texts, texts))
 
     def cosines(self, a: Any, b: Any) -> F64:
         """Of pairs of texts, float64 (pairs,); 0 where a text has no features."""
@@ -68,13 +69,6 @@ class Vectors:
             self.columns, weights, self.starts, self.width, a[order], b[order]
         )
         return found
-
-
-def _sums(values: F64, starts: I64, ends: I64) -> F64:
-    """Of each run of values."""
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    sums: F64 = total[ends] - total[starts]
-    return sums
 
 
 def vectors_of(recipe: Recipe, texts: Sequence[str | bytes]) -> Vectors:

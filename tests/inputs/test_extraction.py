@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -9,11 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-from web_records import answer, record
+from web_records import answer, record, response
 
 from simindex.errors import InvalidInput
 from simindex.inputs import extraction
@@ -307,6 +309,39 @@ def test_pages_are_read_here_in_groups() -> None:
         assert next(documents).key == str(number)  # type: ignore[union-attr]
         assert read_here == list(range(number + 1))
         assert len(taken) == group * (number // group + 1)
+
+
+def test_pages_of_a_stream_wait_for_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe may not end, and what comes next may take a while."""
+    monkeypatch.setenv("SIMINDEX_THREADS", "1")
+    pipe = tmp_path / "pages.warc"
+    os.mkfifo(pipe)
+    body = f"<html><body><p>{'some words ' * 90}</p></body></html>".encode()
+    records = [
+        response(f"http://x/{number}", body) for number in range(extraction.GROUP_BYTES // 2048)
+    ]
+    ended = threading.Event()
+
+    def write() -> None:
+        with pipe.open("wb") as file:
+            for one in records:
+                file.write(one)
+            file.flush()
+            ended.wait(30)
+
+    threading.Thread(target=write, daemon=True).start()
+    documents: list[Document] = []
+
+    def take() -> None:
+        documents.extend(islice(read([str(pipe)]), 20))
+
+    reading = threading.Thread(target=take, daemon=True)
+    reading.start()
+    reading.join(20)
+    ended.set()
+    assert [document.key for document in documents] == [f"http://x/{n}" for n in range(20)]
 
 
 def test_one_process_reads_here(
