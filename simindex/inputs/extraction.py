@@ -334,14 +334,8 @@ def in_turn(
                 continue
             queue.put(item)
             if queue.held_bytes > extraction.ahead_bytes:
-                while queue.held_bytes > extraction.left_bytes:
-                    document = queue.first()
-                    if document is not None:
-                        yield document
-        while queue.held_bytes:
-            document = queue.first()
-            if document is not None:
-                yield document
+                yield from queue.drained(extraction.left_bytes)
+        yield from queue.drained(0)
         if error is not None:
             raise error
     finally:
@@ -364,6 +358,13 @@ class _Queue:
             item = Later(lambda: document, document.held_bytes)
         self._waiting.append(item)
         self.held_bytes += item.held_bytes
+
+    def drained(self, left: int) -> Iterator[Document | Documents]:
+        """The documents of the first ones, until no more than `left` bytes wait."""
+        while self.held_bytes > left:
+            document = self.first()
+            if document is not None:
+                yield document
 
     def first(self) -> Document | Documents | None:
         """Waits for the first one, and gives its document if it has one."""

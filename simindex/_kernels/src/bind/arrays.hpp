@@ -8,6 +8,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,6 +55,20 @@ class Fresh {
 // ValueError with the given sentence unless `held`.
 inline void require(bool held, const char* sentence) {
   if (!held) throw std::invalid_argument(sentence);
+}
+
+// Whether all numbers are from 0 up to, and without, `end`.
+inline bool all_below(std::span<const std::int64_t> numbers, std::size_t end) {
+  return std::ranges::all_of(
+      numbers, [end](std::int64_t number) { return static_cast<std::uint64_t>(number) < end; });
+}
+
+// Ends of n parts of an array: ascending, within it.
+inline void require_parts(std::span<const std::int64_t> ends, std::size_t size,
+                          const char* sentence) {
+  require(!ends.empty() && ends.front() >= 0 && std::ranges::is_sorted(ends) &&
+              static_cast<std::uint64_t>(ends.back()) <= size,
+          sentence);
 }
 
 // Whether values of so many bytes may be read there.

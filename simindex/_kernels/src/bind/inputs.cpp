@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 
 #include "bind/arrays.hpp"
@@ -41,13 +40,6 @@ nb::tuple bind_json_lines(const In<std::uint8_t, 1>& block, const In<std::uint8_
   }
   return nb::make_tuple(starts.release(), plain.release(), texts.release(), text_ends.release(),
                         keys.release(), key_ends.release());
-}
-
-// Ends of n parts of an array: ascending, within it.
-void require_parts(std::span<const std::int64_t> ends, std::size_t size, const char* sentence) {
-  require(!ends.empty() && ends.front() >= 0 && std::is_sorted(ends.begin(), ends.end()) &&
-              static_cast<std::uint64_t>(ends.back()) <= size,
-          sentence);
 }
 
 nb::tuple bind_spliced_lines(const In<std::uint8_t, 1>& block, const In<std::int64_t, 1>& starts,

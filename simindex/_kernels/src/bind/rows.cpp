@@ -1,7 +1,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -128,13 +127,7 @@ Out<std::uint16_t, 1> bind_record_distances(const In<std::uint8_t, 2>& some, con
   Fresh<std::uint16_t> distance(n);
   {
     ReleasedGil release;
-    const auto within = [](const I64& rows, std::size_t count) {
-      const std::span<const std::int64_t> all = as_span(rows);
-      return std::all_of(all.begin(), all.end(), [count](std::int64_t row) {
-        return static_cast<std::uint64_t>(row) < count;
-      });
-    };
-    require(within(one, some.shape(0)) && within(other, others.shape(0)),
+    require(all_below(as_span(one), some.shape(0)) && all_below(as_span(other), others.shape(0)),
             "one or other names a row that is not there");
     record_distances({some.data(), bytes / 8}, one.data(), {others.data(), bytes / 8},
                      other.data(), n, distance.data(), resolve_level(level));

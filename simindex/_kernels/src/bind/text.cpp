@@ -84,13 +84,6 @@ Out<std::uint64_t, 2> idf_buckets(In<std::uint64_t, 1> hashes, In<std::uint32_t,
   return values.release({buckets, kBucket});
 }
 
-// Numbers from 0 up to, and without, `end`.
-bool all_below(std::span<const std::int64_t> numbers, std::size_t end) {
-  return std::ranges::all_of(numbers, [end](std::int64_t number) {
-    return number >= 0 && static_cast<std::uint64_t>(number) < end;
-  });
-}
-
 Out<double, 1> bind_dots(const In<std::int64_t, 1>& features, const In<double, 1>& weights,
                          const In<std::int64_t, 1>& starts, std::size_t width,
                          const In<std::int64_t, 1>& a, const In<std::int64_t, 1>& b) {
@@ -98,10 +91,7 @@ Out<double, 1> bind_dots(const In<std::int64_t, 1>& features, const In<double, 1
   require(features.size() == weights.size(), "features and weights differ in length");
   require(width <= features.size() && all_below(texts.features, width),
           "features are numbers below width, which has no more than there are");
-  require(!texts.starts.empty() && texts.starts.front() >= 0 &&
-              std::ranges::is_sorted(texts.starts) &&
-              static_cast<std::uint64_t>(texts.starts.back()) <= features.size(),
-          "starts ascend and are within features");
+  require_parts(texts.starts, features.size(), "starts ascend and are within features");
   require(a.size() == b.size(), "a and b differ in length");
   const std::size_t count = texts.starts.size() - 1;
   require(all_below(as_span(a), count) && all_below(as_span(b), count),
