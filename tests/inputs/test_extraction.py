@@ -325,13 +325,14 @@ def test_pages_of_a_stream_wait_for_no_others(
     ended = threading.Event()
 
     def write() -> None:
-        with pipe.open("wb") as file:
+        with suppress(BrokenPipeError), pipe.open("wb") as file:
             for one in records:
                 file.write(one)
             file.flush()
             ended.wait(30)
 
-    threading.Thread(target=write, daemon=True).start()
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
     documents: list[Document] = []
 
     def take() -> None:
@@ -341,6 +342,7 @@ def test_pages_of_a_stream_wait_for_no_others(
     reading.start()
     reading.join(20)
     ended.set()
+    writing.join(20)
     assert [document.key for document in documents] == [f"http://x/{n}" for n in range(20)]
 
 
