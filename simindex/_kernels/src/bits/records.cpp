@@ -14,9 +14,6 @@ SIMINDEX_INLINE std::uint64_t word(const std::uint8_t* record, std::size_t w) {
   return value;
 }
 
-// Rows of the next pairs are asked for ahead: they lie at random places.
-constexpr std::size_t kAhead = 8;
-
 void portable_distances(const Records& some, const std::int64_t* one, const Records& others,
                         const std::int64_t* other, std::size_t n, std::uint16_t* distance) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -31,6 +28,9 @@ void portable_distances(const Records& some, const std::int64_t* one, const Reco
 }
 
 #if SIMINDEX_X86
+// Rows of the next pairs are asked for ahead: they lie at random places.
+constexpr std::size_t kAhead = 8;
+
 SIMINDEX_TARGET_AVX2 void wide_distances(const Records& some, const std::int64_t* one,
                                          const Records& others, const std::int64_t* other,
                                          std::size_t n, std::uint16_t* distance) {
@@ -54,7 +54,7 @@ SIMINDEX_TARGET_AVX2 void wide_distances(const Records& some, const std::int64_t
 
 void record_distances(const Records& some, const std::int64_t* one, const Records& others,
                       const std::int64_t* other, std::size_t n, std::uint16_t* distance,
-                      int level) {
+                      [[maybe_unused]] int level) {
 #if SIMINDEX_X86
   if (level >= kAvx2) return wide_distances(some, one, others, other, n, distance);
 #endif
