@@ -315,8 +315,8 @@ void Units::reserve(std::size_t code_units) {
   if (units > most_units_) {
     Memory<std::uint64_t> starts = allocate<std::uint64_t>(units);
     Memory<std::uint64_t> ends = allocate<std::uint64_t>(units);
-    if (starts_) std::copy_n(starts_.get(), count_ + 1, starts.get());
-    if (ends_) std::copy_n(ends_.get(), count_, ends.get());
+    if (starts_) std::copy(starts_.get(), starts_.get() + count_ + 1, starts.get());
+    if (ends_) std::copy(ends_.get(), ends_.get() + count_, ends.get());
     starts_ = std::move(starts);
     ends_ = std::move(ends);
     most_units_ = units;
