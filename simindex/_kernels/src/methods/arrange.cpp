@@ -325,10 +325,12 @@ Arrangement arrange(const FoundColumns& found, std::size_t queries,
     gather(found, order, arranged);
   }
   bool repeated = false;
-  for (std::size_t i = 1; i < r; ++i)
-    repeated |= (arranged.ids[i - 1] == arranged.ids[i]) &
-                (arranged.query[i - 1] == arranged.query[i]) &
-                (arranged.distance[i - 1] == arranged.distance[i]);
+  for (std::size_t i = 1; i < r; ++i) {
+    const auto differ = (arranged.ids[i - 1] ^ arranged.ids[i]) |
+                        static_cast<std::uint64_t>(arranged.query[i - 1] ^ arranged.query[i]) |
+                        static_cast<std::uint64_t>(arranged.distance[i - 1] ^ arranged.distance[i]);
+    repeated |= differ == 0;
+  }
   return {true, repeated};
 }
 
