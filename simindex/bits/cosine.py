@@ -12,7 +12,9 @@ the law of all sizes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate, islice
 from math import acos, cos, exp, floor, lgamma, log, log1p, pi
 
 
@@ -29,7 +31,7 @@ def flip_share(similarity: float) -> float:
 @lru_cache(256)
 def share_within(h: int, similarity: float, bits: int) -> float:
     """Which share of the pairs of this cosine differ in at most h of so many bits."""
-    return min(1.0, sum(share_at(distance, similarity, bits) for distance in range(h + 1)))
+    return min(1.0, next(islice(_shares(flip_share(similarity), bits), h, None)))
 
 
 def share_at(distance: int, similarity: float, bits: int) -> float:
@@ -49,13 +51,16 @@ def _chance(count: int, p: float, bits: int) -> float:
 @lru_cache(256)
 def candidate_radius(similarity: float, share: float, bits: int) -> int:
     """The least h within which at least this share of the pairs of this cosine is."""
-    p = flip_share(similarity)
-    found = 0.0
-    for h in range(bits + 1):
-        found += _chance(h, p, bits)
+    for h, found in enumerate(_shares(flip_share(similarity), bits)):
         if found >= share:
             return h
     return bits
+
+
+def _shares(p: float, bits: int) -> Iterator[float]:
+    """That at most 0, 1, … `bits` of the bits differ, each with the chance p. A share and its
+    radius are found in the same sums: `sum` rounds otherwise from Python 3.12 on."""
+    return accumulate(_chance(count, p, bits) for count in range(bits + 1))
 
 
 def threshold(similarity: float, bits: int) -> int:
