@@ -61,14 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("systems", nargs="*", metavar="SYSTEM", help=", ".join(SYSTEMS))
+    parser.add_argument(
+        "systems", nargs="*", choices=SYSTEMS, metavar="SYSTEM", help=", ".join(SYSTEMS)
+    )
     names = parser.parse_args(arguments).systems or list(SYSTEMS)
-    if unknown := sorted(set(names) - set(SYSTEMS)):
-        parser.error(f"no such system: {', '.join(unknown)}; there are {', '.join(SYSTEMS)}")
     python = PLACE / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(PLACE)], check=True)
-        _pip(python, "install", "ziglang", "cmake", "ninja", "nanobind", "numpy")
+    _pip(python, "install", "ziglang", "cmake", "ninja", "nanobind", "numpy")
     failed = 0
     for name in names:
         module = build(name, SYSTEMS[name], python)

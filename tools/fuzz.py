@@ -55,15 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(SHARES))
+    shares = {name: SHARES.get(name, 0.5) for name in (*compiled.names(), *PYTHON)}
+    parser.add_argument(
+        "targets", nargs="*", choices=shares, metavar="TARGET", help=", ".join(shares)
+    )
     parser.add_argument("--goal", type=int, default=GOAL, help="executions of all targets")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args(arguments)
-    shares = {name: SHARES.get(name, 0.5) for name in (*compiled.names(), *PYTHON)}
     names = asked.targets or list(shares)
-    if unknown := sorted(set(names) - set(shares)):
-        parser.error(f"no such target: {', '.join(unknown)}; there are {', '.join(shares)}")
     clang = compiled.compiler()
     missing = ["clang with libFuzzer"] * (clang is None and bool(set(names) - {*PYTHON}))
     missing += ["atheris"] * (

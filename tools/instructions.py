@@ -216,14 +216,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="WORKLOAD", help="all, if none is named")
+    parser.add_argument(
+        "names", nargs="*", choices=WORKLOADS, metavar="WORKLOAD", help="all, if none is named"
+    )
     parser.add_argument("--old", default=sys.executable, help="interpreter of the old version")
     parser.add_argument("--new", default=sys.executable, help="interpreter of the new version")
     parser.add_argument("--call", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
     names = asked.names or list(WORKLOADS)
-    if unknown := set(names) - set(WORKLOADS):
-        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(WORKLOADS)}")
     if asked.call is not None:
         called(asked.call, names)
         return 0

@@ -74,10 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("kinds", nargs="*", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     names = parser.parse_args(arguments).kinds or list(KINDS)
-    if unknown := sorted(set(names) - set(KINDS)):
-        parser.error(f"no such kind: {', '.join(unknown)}; there are {', '.join(KINDS)}")
     if shutil.which("gcc") is None:
         print("the sanitizers are those of gcc, which is missing here", file=sys.stderr)
         return 2
