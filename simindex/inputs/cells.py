@@ -134,6 +134,24 @@ def slices(sizes: Sizes, most_bytes: int, most_rows: int) -> Iterator[tuple[int,
         start, before = end, int(sums[end - 1])
 
 
+def cell_of(column: Any, at: int) -> Any:
+    """A column of one cell, for a place in a column that may be damaged; of a dictionary, its text.
+
+    Nothing is followed that has not been looked at. IndexError if the text is not in the dictionary.
+    """
+    from pyarrow import nulls, types
+
+    cell = column.slice(at, 1)
+    while types.is_dictionary(cell.type):
+        (place,) = cell.indices.to_pylist()
+        if place is None:
+            return nulls(1, cell.type.value_type)
+        if not 0 <= place < len(cell.dictionary):
+            raise IndexError(f"there is no text {place} in a dictionary of {len(cell.dictionary)}")
+        cell = cell.dictionary.slice(place, 1)
+    return cell
+
+
 def values_of(column: Any) -> list[Any]:
     """The cells of a column; those that Python has no value for as text, or None.
 

@@ -256,16 +256,12 @@ def _records(batch: Any) -> list[Any]:
 
 def _record(batch: Any, at: int) -> dict[str, Any] | Unusable:
     """A row of a batch in which some are damaged."""
-    from pyarrow import compute, types
-
-    from simindex.inputs.cells import values_of
+    from simindex.inputs.cells import cell_of, values_of
 
     found: dict[str, Any] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        cell = column.slice(at, 1)
         try:
-            if types.is_dictionary(cell.type):
-                cell = compute.take(cell.dictionary, cell.indices)
+            cell = cell_of(column, at)
             cell.validate(full=True)
             (found[name],) = values_of(cell)
         except Exception as error:

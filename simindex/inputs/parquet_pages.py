@@ -29,6 +29,10 @@ _BY_DICTIONARY = (2, 8)
 _IN_FULL = (0, 6)
 """Those of a page that holds each of its texts. Others make texts of parts of those before."""
 
+_OF_DATA = {_DATA: (5, 1, 2), _DATA_2: (8, 1, 4)}
+"""Of pages of both forms: the field of their own header, and in it those of the number of values
+and of the encoding."""
+
 
 class Page(NamedTuple):
     """What its header says."""
@@ -37,6 +41,8 @@ class Page(NamedTuple):
     size: int
     """Bytes once it is decompressed."""
     stored: int
+    values: int
+    """Cells of the column, null or not; 0 of a dictionary."""
     encoding: object
     """None of a dictionary."""
 
@@ -52,8 +58,10 @@ class Chunk(NamedTuple):
     """Bytes of its dictionary; 0 without."""
     begins_by_dictionary: bool
     """Whether the first rows are places in it, so that who reads one has all of it."""
-    in_full: bool
-    """Whether all texts are in the pages as they are, or in the dictionary."""
+    values: int
+    """Cells of the column, null or not."""
+    parts: int
+    """Bytes of the largest page in which texts are made of parts of those before; 0 without."""
 
 
 def chunk_at(file: BinaryIO, start: int, stored: int) -> Chunk:
@@ -65,12 +73,14 @@ def chunk_at(file: BinaryIO, start: int, stored: int) -> Chunk:
     if _DICTIONARY in [page.kind for page in found[1:]]:
         raise Unreadable("damaged: the dictionary of a column is not its first page")
     sizes = [page.size for page in found]
-    encodings = [page.encoding for page in found if page.kind in (_DATA, _DATA_2)]
+    data = [page for page in found if page.kind in _OF_DATA]
+    whole = (*_IN_FULL, *_BY_DICTIONARY)
     return Chunk(
         sum(sizes), max(sizes, default=0),
         sizes[0] if found and found[0].kind == _DICTIONARY else 0,
-        bool(encodings) and encodings[0] in _BY_DICTIONARY,
-        all(one in (*_IN_FULL, *_BY_DICTIONARY) for one in encodings),
+        bool(data) and data[0].encoding in _BY_DICTIONARY,
+        sum(page.values for page in data),
+        max((page.size for page in data if page.encoding not in whole), default=0),
     )
 
 
@@ -99,11 +109,14 @@ def _page(file: BinaryIO, at: int, end: int) -> tuple[Page, int]:
         kind, whole, stored = (fields.get(number) for number in (1, 2, 3))
         if not (isinstance(kind, int) and isinstance(whole, int) and isinstance(stored, int)):
             break
-        # The encoding is field 2 of field 5, in pages of the second form field 4 of field 8.
-        outer, inner = (5, 2) if kind == _DATA else (8, 4)
-        told = fields.get(outer)
-        encoding = told.get(inner) if isinstance(told, dict) else None
-        return Page(kind, whole, stored, encoding), length
+        if kind not in _OF_DATA:
+            return Page(kind, whole, stored, 0, None), length
+        own, count, encoding = _OF_DATA[kind]
+        told = fields.get(own)
+        values = told.get(count) if isinstance(told, dict) else None
+        if not isinstance(told, dict) or not isinstance(values, int) or values < 0:
+            break
+        return Page(kind, whole, stored, values, told.get(encoding)), length
     raise Unreadable("damaged: a column has a page without a header")
 
 

@@ -60,3 +60,71 @@ def test_copies_of_a_long_text_are_held_once(
         monkeypatch.setattr(parquet_groups, "COPIED_BYTES", most_bytes)
         documents, bad, _ = take(path)
         assert [one.text for one in documents] == texts and not bad
+
+
+LYING = 1000
+"""Rows of a file whose table of contents lies, as many as no other figure of it."""
+
+
+def lying(path: Path, place: int | None, rows: int) -> Path:
+    """A file of LYING rows, of which one figure of the table of contents, or each, says another
+    number: that of all rows, those of a row group, and those of cells of each column."""
+    texts = [f"{row} {'text ' * 9}" for row in range(LYING)]
+    table = pa.table({"id": [str(row) for row in range(LYING)], "text": texts})
+    parquet.write_table(
+        table, path, use_dictionary=False, write_statistics=False, store_schema=False,
+        compression="none",
+    )
+    held = bytearray(path.read_bytes())
+    start = len(held) - 8 - int.from_bytes(held[-8:-4], "little")
+    # A number of Thrift's compact form, twice the number, behind the mark of 64 bits.
+    said, other = (bytes([number << 1 & 127 | 128, number >> 6]) for number in (LYING, rows))
+    places = [at for at in range(start, len(held) - 8)
+              if held[at : at + 2] == said and held[at - 1] & 15 == 6]
+    assert len(places) == 4
+    for at in places if place is None else [places[place]]:
+        held[at : at + 2] = other
+    path.write_bytes(held)
+    return path
+
+
+@pytest.mark.parametrize("place", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("rows", [LYING - 1, LYING // 2, LYING + 1, 8 * LYING])
+def test_a_table_of_contents_that_says_another_number_of_rows_is_damaged(
+    tmp_path: Path, take: Take, place: int | None, rows: int
+) -> None:
+    """pyarrow reads as many rows as the table of contents says, and no more, in silence."""
+    documents, bad, _ = take(lying(tmp_path / "a.parquet", place, rows))
+    assert len(bad) == 1 and "damaged: " in bad[0] and f"says {rows:,}" in bad[0]
+    assert f"holds {LYING:,} " in bad[0]
+    assert len(documents) in (0, LYING)
+
+
+def test_cells_of_lists_are_not_counted_as_rows(tmp_path: Path, take: Take) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pa.table({
+        "id": ["a", "b", "c"], "text": ["one", "two", "three"], "of": [["x", "y"], [], None],
+    }), path)
+    documents, bad, _ = take(path, all_fields=True)
+    assert [one.fields["of"] for one in documents] == [["x", "y"], [], None] and not bad
+
+
+@pytest.mark.parametrize("dictionary", [["text"], False])
+@pytest.mark.parametrize("most_bytes", [parquet_groups.COPIED_BYTES, 5000])
+def test_texts_that_are_made_of_those_before_are_read(
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch, dictionary: Any, most_bytes: int
+) -> None:
+    """pyarrow has no dictionary of such texts. A writer that runs out of room in its dictionary
+    goes on with them."""
+    monkeypatch.setattr(parquet_groups, "COPIED_BYTES", most_bytes)
+    texts = [f"{'of the same beginning ' * 20}{row}" for row in range(300)]
+    keys = [f"https://example.org/{row:04d}" for row in range(300)]
+    path = tmp_path / "a.parquet"
+    encoding = {"id": "DELTA_BYTE_ARRAY"} | ({} if dictionary else {"text": "DELTA_BYTE_ARRAY"})
+    parquet.write_table(
+        pa.table({"id": keys, "text": texts}), path, use_dictionary=dictionary,
+        column_encoding=encoding, data_page_size=2000, row_group_size=200,
+    )
+    documents, bad, _ = take(path)
+    assert [(one.key, one.text) for one in documents] == list(zip(keys, texts, strict=True))
+    assert not bad

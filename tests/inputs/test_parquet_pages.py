@@ -63,7 +63,8 @@ def test_sizes_are_those_of_the_table_of_contents(
         assert found.size + headers == column.total_uncompressed_size
         assert found.largest == max(page.size for page in pages)
         assert bool(found.dictionary) == found.begins_by_dictionary == column.has_dictionary_page
-        assert found.in_full
+        assert found.values == column.num_values
+        assert not found.parts
 
 
 def test_texts_that_are_made_of_those_before_are_told() -> None:
@@ -71,10 +72,11 @@ def test_texts_that_are_made_of_those_before_are_told() -> None:
         "text": "DELTA_BYTE_ARRAY", "of.a": "DELTA_LENGTH_BYTE_ARRAY", "of.b.list.element": "PLAIN",
     })
     told = {
-        column.path_in_schema: chunk_at(file, start, column.total_compressed_size).in_full
+        column.path_in_schema: chunk_at(file, start, column.total_compressed_size)
         for column, start in chunks(file)
     }
-    assert told == {"text": False, "of.a": True, "of.b.list.element": True}
+    assert told["text"].parts == told["text"].largest
+    assert not told["of.a"].parts and not told["of.b.list.element"].parts
 
 
 def test_a_dictionary_behind_a_page_is_refused() -> None:
