@@ -102,7 +102,7 @@ def test_a_command_loads_no_other_command() -> None:
 WRITER = {"simindex.writing.writer", "simindex.index.changes", "simindex.index.arrivals"}
 ENGINE = {"simindex.query.answerer", "simindex.planning.planner", "simindex.methods.psm"}
 READERS = {
-    "simindex.inputs.json_lines", "simindex.inputs.warc", "simindex.inputs.parquet_files", "csv",
+    "simindex.inputs.json_lines", "simindex.inputs.warc", "simindex.inputs.column_files", "csv",
 }
 FORMATS = READERS - {"simindex.inputs.json_lines"} | {"simindex.inputs.decompressors"}
 READING = {"simindex.inputs.reading", "simindex.inputs.streams"}

@@ -58,6 +58,7 @@ TESTED_BY = {
     "cli/dedup/run.py": "cli/commands/test_dedup.py",
     "cli/dedup/winners.py": "cli/commands/test_dedup.py",
     "inputs/decompressors.py": "inputs/test_streams.py",
+    "inputs/parquet_files.py": "inputs/test_column_files.py",
     "inputs/magics.py": "inputs/test_formats.py",
     "cli/suggestions.py": "cli/commands/test_completion.py",
     "distributed/question.py": "distributed/test_collection.py",

@@ -18,6 +18,9 @@ VALUE_BYTES = 64
 FAR_BYTES = 1 << 50
 """Stands for more than any memory."""
 
+FREE_VALUES = 1 << 20
+"""So many values in lists may have no bytes."""
+
 Sizes = npt.NDArray[np.int64]
 
 
@@ -51,25 +54,18 @@ def sizes_of(array: Any) -> Sizes:
             total = total + sizes_of(part)
         return total
     if types.is_fixed_size_list(kind):
-        # A list of nothing takes no space, whatever its length.
-        if kind.list_size * count > len(array.values):
-            return _same(count, FAR_BYTES)
-        each = kind.list_size * VALUE_BYTES
-        if count and kind.list_size:
-            inner = sizes_of(array.values)[array.offset * kind.list_size :]
-            each = inner[: count * kind.list_size].reshape(count, -1).sum(axis=1) + each
-            return np.asarray(each, np.int64)
-        return _same(count, VALUE_BYTES + each)
+        starts = (np.arange(count, dtype=np.int64) + array.offset) * kind.list_size
+        return _of_lists(array, array.values, starts, starts + kind.list_size)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         offsets = _numbers(array.offsets)
-        inner = sizes_of(array.values if not types.is_map(kind) else _entries(array))
-        return _between(inner, offsets[:-1], offsets[1:])
+        values = array.values if not types.is_map(kind) else _entries(array)
+        return _of_lists(array, values, offsets[:-1], offsets[1:])
     if hasattr(array, "sizes"):  # views of lists
         starts = _numbers(array.offsets)
-        return _between(sizes_of(array.values), starts, starts + _numbers(array.sizes))
+        return _of_lists(array, array.values, starts, starts + _numbers(array.sizes))
     if types.is_union(kind):
         return _same(count, FAR_BYTES)
-    return _same(count, VALUE_BYTES + (kind.byte_width if types.is_fixed_size_binary(kind) else 0))
+    return _same(count, _of_each(kind))
 
 
 def _is_text(kind: Any) -> bool:
@@ -116,11 +112,39 @@ def _taken(sizes: Sizes, indices: Any) -> Sizes:
     return np.asarray(sizes[at.clip(0, len(sizes) - 1)], np.int64)
 
 
-def _between(sizes: Sizes, starts: Sizes, ends: Sizes) -> Sizes:
-    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes.clip(0, FAR_BYTES >> 20))])
-    last = len(sums) - 1
-    found: Sizes = sums[ends.clip(0, last)] - sums[starts.clip(0, last)]
-    return np.asarray(found.clip(0) + VALUE_BYTES * (1 + (ends - starts).clip(0)), np.int64)
+def _of_each(kind: Any) -> int:
+    """What a cell of a kind takes, all of which take the same: such as a number, or null."""
+    from pyarrow import types
+
+    return VALUE_BYTES + (kind.byte_width if types.is_fixed_size_binary(kind) else 0)
+
+
+def _of_lists(array: Any, values: Any, starts: Sizes, ends: Sizes) -> Sizes:
+    """Sizes of lists, of values from a place of all to another.
+
+    A list of values without bytes takes no space, whatever its length.
+    """
+    from pyarrow import types
+
+    count = len(starts)
+    if not count:
+        return _same(0, 0)
+    lengths = (ends - starts).clip(0)
+    if types.is_null(values.type) or types.is_primitive(values.type) or (
+        types.is_fixed_size_binary(values.type)
+    ):
+        inner = lengths.clip(0, FAR_BYTES >> 20) * _of_each(values.type)
+        return np.asarray(inner + VALUE_BYTES, np.int64)
+    # Places out of range are found when the cells are validated.
+    starts = starts.clip(0, len(values))
+    ends = np.maximum(ends.clip(0, len(values)), starts)
+    first, last = int(starts.min()), int(ends.max())
+    if last - first > max(FREE_VALUES, 8 * array.get_total_buffer_size()):
+        return _same(count, FAR_BYTES)
+    sizes = sizes_of(values.slice(first, last - first)).clip(0, FAR_BYTES >> 20)
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    found = sums[ends - first] - sums[starts - first]
+    return np.asarray(found + VALUE_BYTES * (1 + lengths), np.int64)
 
 
 def slices(sizes: Sizes, most_bytes: int, most_rows: int) -> Iterator[tuple[int, int]]:

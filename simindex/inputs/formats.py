@@ -69,6 +69,7 @@ class Format:
 
 
 _READERS = {
+    "arrow_files": ("read_arrow",),
     "archives": ("read_arc", "read_warc"),
     "csv_table": ("read_table",),
     "digits": ("is_digits", "read_digits"),
@@ -79,7 +80,7 @@ _READERS = {
     "json_lines": ("read_jsonl",),
     "markup": ("read_html",),
     "npy": ("read_npy",),
-    "parquet_files": ("read_arrow", "read_parquet"),
+    "parquet_files": ("read_parquet",),
     "plain_text": ("read_text",),
 }
 """Module -> its functions, each of which is imported when a file first needs it."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.inputs.cells import FAR_BYTES, sizes_of, slices, values_of
+from simindex.inputs.cells import FAR_BYTES, cell_of, sizes_of, slices, values_of
 
 TEXTS = ["a", None, "five5", "a text of some words", ""]
 
@@ -84,3 +86,63 @@ def test_a_union_is_never_small() -> None:
     union = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array(["a", "b"])])
     assert sizes_of(union).tolist() == [FAR_BYTES] * 2
     assert sys.maxsize > FAR_BYTES
+
+
+def runs(text: str, length: int) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([length], pa.int32()), pa.array([text]))
+
+
+FREE = {
+    "null": pa.nulls(1 << 30),
+    "runs": runs("text", 1 << 30),
+}
+
+
+@pytest.mark.parametrize("name", ["null", "runs"])
+def test_a_list_of_what_takes_no_space_is_too_long_and_no_memory_is_taken(name: str) -> None:
+    offsets = pa.array([0, 3, 1 << 30], pa.int32())
+    tracemalloc.start()
+    sizes = sizes_of(pa.ListArray.from_arrays(offsets, FREE[name]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sizes[1] >= 1 << 35 and peak < 1 << 20
+
+
+def test_numbers_in_lists_are_counted_by_their_number() -> None:
+    column = pa.array([[1, 2, 3], None, [], [None] * 100])
+    assert sizes_of(column).tolist() == [256, 64, 64, 6464]
+
+
+@pytest.mark.parametrize("part", [(0, 4), (1, 2), (2, 2), (3, 1), (4, 0)])
+def test_parts_of_lists_are_as_large_as_in_the_whole(part: tuple[int, int]) -> None:
+    texts = [["a", "bc"], [], ["a text of some words"] * 9, [None]]
+    start, count = part
+    for kind in (pa.list_(pa.string()), pa.large_list(pa.string()), pa.list_view(pa.string())):
+        whole = sizes_of(pa.array(texts, kind)).tolist()
+        assert sizes_of(pa.array(texts, kind).slice(start, count)).tolist() == (
+            whole[start : start + count]
+        )
+
+
+def test_a_cell_is_taken_of_a_dictionary_that_is_damaged_elsewhere() -> None:
+    """pyarrow follows what a damaged dictionary says, and ends the process."""
+    offsets = np.array([0, 3, 1 << 30, 6], np.int32)
+    texts = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"onetwo")]
+    )
+    column = pa.DictionaryArray.from_arrays(
+        pa.array([0, None, 1], pa.int32()), texts, safe=False
+    )
+    assert cell_of(column, 0).to_pylist() == ["one"]
+    assert cell_of(column, 1).to_pylist() == [None]
+    with pytest.raises(pa.ArrowInvalid):
+        cell_of(column, 2).validate(full=True)
+
+
+def test_a_cell_that_is_not_in_its_dictionary_is_an_error() -> None:
+    for place in (-1, 2, 1 << 30):
+        column = pa.DictionaryArray.from_arrays(
+            pa.array([place], pa.int32()), pa.array(["a", "b"]), safe=False
+        )
+        with pytest.raises(IndexError, match="no text"):
+            cell_of(column, 0)

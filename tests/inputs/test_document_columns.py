@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from simindex.inputs import parquet_files
+from simindex.inputs import column_files
 from simindex.inputs.document import Intake
 from simindex.inputs.document_columns import Documents, one_by_one
 from simindex.inputs.read_options import ReadOptions
@@ -57,8 +57,8 @@ def test_rows_in_columns_are_those_one_at_a_time(
     })
     parquet.write_table(table, place)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet_files, "ROWS", 3)
-        patch.setattr(parquet_files, "COLUMN_ROWS", 3)
+        patch.setattr(column_files, "ROWS", 3)
+        patch.setattr(column_files, "COLUMN_ROWS", 3)
         (single, _), (some, _) = both(place, ReadOptions(max_record_bytes=LIMIT))
     assert some == single
 
@@ -72,7 +72,7 @@ def test_nearly_all_rows_come_in_columns(tmp_path: Path) -> None:
     (single, _), (some, items) = both(path, ReadOptions())
     assert some == single
     apart = [one for one in items if not isinstance(one, Documents)]
-    rows = parquet_files.COLUMN_ROWS
+    rows = column_files.COLUMN_ROWS
     assert len(apart) == 2 * rows - 1, "the first rows, and those around the null"
     (column,) = (one for one in items if isinstance(one, Documents))
     assert column[5] == single[0][column.first + 3] and column[-1] == column[len(column) - 1]
