@@ -159,9 +159,9 @@ def slices(sizes: Sizes, most_bytes: int, most_rows: int) -> Iterator[tuple[int,
 
 
 def cell_of(column: Any, at: int) -> Any:
-    """A column of one cell, for a place in a column that may be damaged; of a dictionary, its text.
+    """A column of one cell of a column that may be damaged; its text, where it is in a dictionary.
 
-    Nothing is followed that has not been looked at. IndexError if the text is not in the dictionary.
+    Nothing is followed that has not been looked at. IndexError if there is no such text.
     """
     from pyarrow import nulls, types
 

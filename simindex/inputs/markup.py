@@ -31,7 +31,8 @@ MAX_DEPTH = 1000
 """Deepest elements within elements: browsers stop at 512. Extraction takes time with the square."""
 
 MAX_ATTRIBUTES = 1 << 12
-"""Most attributes of a tag: parsing takes time with the square of them."""
+"""Most attributes of an element: parsing takes time with the square of them. All tags `<html>` of a
+page, and all `<body>`, are one element. 64 elements may have so many, or others as much work."""
 
 MAX_UNCLOSED = 1 << 13
 """Most elements such as `<b>` that are open at once: a parser opens each of them repeatedly."""
@@ -40,8 +41,8 @@ MAX_UNCLOSED = 1 << 13
 def read_html(stream: BinaryIO, source: Source) -> Iterator[Document | Later]:
     """The text of a page, under the source's name.
 
-    Bad records: what is no text, a page over the limit, of more than MAX_TAGS tags, with a tag of
-    more than MAX_ATTRIBUTES, more than MAX_UNCLOSED formatting elements that are not closed, or
+    Bad records: what is no text, a page over the limit, of more than MAX_TAGS tags, with an element
+    of more than MAX_ATTRIBUTES or many of hundreds, more than MAX_UNCLOSED formatting elements that are not closed, or
     nested more than MAX_DEPTH deep.
     """
     if source.extract is None:
@@ -170,7 +171,7 @@ def _checked(page: str, data: bytes, encoding: str) -> int:
         np.frombuffer(data, np.uint8), MAX_ATTRIBUTES
     )
     if attributes > MAX_ATTRIBUTES:
-        raise Unusable(f"a tag has more than {MAX_ATTRIBUTES:,} attributes")
+        raise Unusable(f"an element has more than {MAX_ATTRIBUTES:,} attributes, or many have hundreds")
     if unclosed > MAX_UNCLOSED:
         raise Unusable(f"more than {MAX_UNCLOSED:,} elements such as <b> are not closed")
     return nested

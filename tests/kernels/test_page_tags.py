@@ -23,13 +23,15 @@ ATTRIBUTE = re.compile(
 FORMATTING = re.compile(
     rb"<(/?)(b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[ \t\n\f\r/>])", re.IGNORECASE
 )
+ONCE = re.compile(rb"(?:html|body)(?![A-Za-z0-9_\x80-\xff])", re.IGNORECASE)
+WORK = 64
 NESTED = re.compile(rb"<(?:div|article|ol)(?![A-Za-z0-9_\x80-\xff])", re.IGNORECASE)
 
 pieces = st.lists(
     st.sampled_from(
         ["<", ">", "/", "=", '"', "'", " ", "\n", "\x1f", "a", "b", "P", "é", "<p ", "</b>", "<b>",
          "<I ", "<div", "<ol>", "<article ", "</", "<!--", "a=1 ", "<strong/", "x='>' ",
-         "<strongest>"]
+         "<strongest>", "<html a ", "<body b='", "<bodyb c "]
     ),
     max_size=40,
 ).map("".join)
@@ -41,14 +43,19 @@ def page_tags(page: str | bytes, most: int = MOST) -> tuple[int, int, int]:
 
 
 def expected(page: bytes, most: int) -> tuple[int, int, int]:
-    attributes = 0
+    attributes = once = work = 0
     for tag in TAG.finditer(page):
         name = NAME.match(page, tag.start() + 1)
         assert name is not None
         at, found = name.end(), 0
         while (one := ATTRIBUTE.match(page, at)) is not None:
             at, found = one.end(), found + 1
+        work += min(found, most + 1) ** 2
+        if ONCE.match(page, tag.start() + 1):
+            found = once = once + found
         attributes = max(attributes, min(found, most + 1))
+        if work > WORK * most * most:
+            attributes = most + 1
     unclosed: dict[bytes, int] = {}
     for closing, name in FORMATTING.findall(page):
         name = name.lower()
@@ -66,6 +73,9 @@ def expected(page: bytes, most: int) -> tuple[int, int, int]:
 @example("</")
 @example("<b/><B ></b>")
 @example("<div><div1><divé><DIV")
+@example("<html a><HTML b><body c><html d><body/e f g><htmls h i>")
+@example("<p a b c d e>" * (WORK + 1))
+@example("<p a b c d>" * (WORK + 40))
 def test_tags_are_counted_as_the_expressions_say(page: str) -> None:
     assert page_tags(page) == expected(page.encode(), MOST)
 
@@ -84,6 +94,19 @@ def test_a_page_on_which_tags_overlap_all_the_time_has_too_many() -> None:
     """Looking at each of them would take time with the square of the page."""
     assert page_tags('<a x="' * (1 << 20), most=1 << 12)[0] == (1 << 12) + 1
     assert page_tags("<a x='1'>" * (1 << 20), most=1 << 12)[0] == 1
+
+
+def test_tags_of_one_element_are_added_up() -> None:
+    """A parser gives the attributes of each `<html>` to the first."""
+    page = "".join(f"<html a{number}=1>" for number in range(1 << 16))
+    assert page_tags(page, most=1 << 12)[0] == (1 << 12) + 1
+    assert page_tags(page.replace("html", "div"), most=1 << 12)[0] == 1
+
+
+def test_many_tags_with_many_attributes_are_too_much_work() -> None:
+    tag = "<p " + " ".join(f"a{number}" for number in range(1 << 10)) + ">"
+    assert page_tags(tag * 1024, most=1 << 12)[0] == 1 << 10
+    assert page_tags(tag * 1025, most=1 << 12)[0] == (1 << 12) + 1
 
 
 def test_a_page_ends_anywhere() -> None:

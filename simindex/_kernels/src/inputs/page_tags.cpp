@@ -13,6 +13,8 @@ using Byte = const std::uint8_t*;
 constexpr std::array<std::string_view, 13> kFormatting{
     "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"};
 constexpr std::array<std::string_view, 3> kNested{"div", "article", "ol"};
+// Of which a page has one element each, which takes the attributes of all such tags.
+constexpr std::array<std::string_view, 2> kOnce{"html", "body"};
 constexpr std::size_t kLongestName = 7;
 
 // Bytes that end something within a tag.
@@ -85,6 +87,8 @@ PageTags page_tags(std::span<const std::uint8_t> page, std::size_t most) {
   PageTags found{0, 0, 0};
   std::array<std::size_t, kFormatting.size()> open{};
   std::size_t left = kPasses * page.size();
+  std::size_t once = 0;
+  std::size_t work = kWork * most * most;
   Byte at = page.data();
   const Byte end = at + page.size();
   while (at != end) {
@@ -114,15 +118,20 @@ PageTags page_tags(std::span<const std::uint8_t> page, std::size_t most) {
       }
     }
     if (closing) continue;
-    if (!is_word(next) && std::find(kNested.begin(), kNested.end(), named) != kNested.end()) {
-      ++found.nested;
-    }
+    const auto is_one_of = [&](const auto& names) {
+      return !is_word(next) && std::find(names.begin(), names.end(), named) != names.end();
+    };
+    if (is_one_of(kNested)) ++found.nested;
     if (found.attributes > most) continue;
     Byte ends = at;
-    found.attributes = std::max(found.attributes, attributes_of(ends, end, most));
+    std::size_t attributes = attributes_of(ends, end, most);
+    const std::size_t squared = attributes * attributes;
+    if (is_one_of(kOnce)) attributes = once = std::min(once + attributes, most + 1);
+    found.attributes = std::max(found.attributes, attributes);
     const auto looked = static_cast<std::size_t>(ends - at);
-    if (looked > left) found.attributes = most + 1;
+    if (looked > left || squared > work) found.attributes = most + 1;
     left -= std::min(left, looked);
+    work -= std::min(work, squared);
   }
   for (const std::size_t opened : open) found.unclosed += opened;
   return found;
