@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
+from collections import deque
 from collections.abc import Iterator
-from pathlib import PurePath
+from itertools import count
 from typing import BinaryIO
 
+from simindex.inputs.csv_dialect import AHEAD_BYTES, dialect_of
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.foreign_formats import HEAD_BYTES
 from simindex.inputs.streams import first_bytes, lines, unmarked
-
-SEPARATORS = (",", "\t", ";", "|")
 
 MAX_COLUMNS = 1 << 16
 
@@ -22,22 +22,38 @@ MAX_SEPARATORS = 1 << 22
 class _Feed:
     """Decoded lines for `csv.reader`, with the number of the last one, row by row bounded."""
 
-    def __init__(self, stream: BinaryIO, limit: int, delimiter: str) -> None:
+    def __init__(self, stream: BinaryIO, limit: int, path: str, needed: str) -> None:
         self._lines = lines(stream, limit)
         self._limit = limit
-        self._separator = delimiter.encode()
         self._row_bytes = 0
         self._separators = 0
+        self._row: list[tuple[int, bytes | None]] = []
+        """Lines of the row, of the first AHEAD_BYTES."""
+        self._ahead: deque[tuple[int, bytes | None]] = deque()
+        """Lines that were looked at, and come next."""
         self.number = 0
+        if stream.seekable():
+            first = [line for _, line in self._looked() if line is not None]
+            cut = sum(map(len, first)) >= AHEAD_BYTES
+        else:
+            # What a pipe has not given yet is not waited for.
+            first, cut = first_bytes(stream, HEAD_BYTES).splitlines(keepends=True)[:-1], True
+        decoded = [line.decode("utf-8", "replace") for line in map(unmarked, first)]
+        self.dialect = dialect_of(decoded, path, needed, cut=cut)
+        self._separator = self.dialect.separator.encode()
 
     def start_row(self) -> None:
         self._row_bytes = self._separators = 0
+        self._row.clear()
 
     def __iter__(self) -> _Feed:
         return self
 
     def __next__(self) -> str:
-        self.number, line = next(self._lines)
+        number, line = self._ahead.popleft() if self._ahead else next(self._lines)
+        self.number = number
+        if self._row_bytes <= AHEAD_BYTES:
+            self._row.append((number, line))
         self._row_bytes += self._limit + 1 if line is None else len(line)
         if line is None or self._row_bytes > self._limit:
             raise Unusable(f"row longer than {self._limit} bytes (an open quote?)")
@@ -50,23 +66,57 @@ class _Feed:
         # that holds them is refused and the rows after it are not lost.
         return line.decode("utf-8", "surrogateescape")
 
+    def leave_broken_row(self) -> None:
+        """Has the next row begin where one can, behind a row with broken quotes.
+
+        Its first line is lost. If the next quote ends a cell, the lines up to it are within a cell
+        of this row. If it begins one, or there is none, the next line is a row.
+        """
+        if self._row_bytes <= AHEAD_BYTES:
+            self._ahead.extendleft(reversed(self._row[1:]))
+            self.number = self._row[0][0]
+        quote = (self.dialect.quote or "\n").encode()
+        within = 0
+        for taken, (number, line) in enumerate(self._looked(), 1):
+            at = -1 if line is None else line.rstrip(b"\r\n").find(quote)
+            if at < 0:
+                continue
+            if at and line[at - 1 : at] != self._separator:
+                within, self.number = taken, number
+            break
+        for _ in range(within):
+            self._ahead.popleft()
+
+    def _looked(self) -> Iterator[tuple[int, bytes | None]]:
+        """The next lines, which still come next, AHEAD_BYTES of them."""
+        held = 0
+        for at in count():
+            if at == len(self._ahead):
+                one = next(self._lines, None)
+                if one is None:
+                    return
+                self._ahead.append(one)
+            held += len(self._ahead[at][1] or b"")
+            yield self._ahead[at]
+            if held >= AHEAD_BYTES:
+                return
+
 
 class TableRows:
     """Rows of a table with a header row, each with the line it starts on, as cells by column.
 
     Bad records: a row over the limit, MAX_COLUMNS columns or MAX_SEPARATORS separators, of another
     number of columns than the header, with broken quotes, or with bytes that are not UTF-8. A
-    header without the column `needed` makes the file one bad record. The header tells what stands
-    between cells, one of SEPARATORS.
+    header without the column `needed` makes the file one bad record. The first rows tell how it is
+    written, see `csv_dialect`.
     """
 
     def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:
-        delimiter = _separator(first_bytes(stream, HEAD_BYTES), source.path, needed)
         if csv.field_size_limit() < source.limit:
             csv.field_size_limit(source.limit)
         self._source, self._needed = source, needed
-        self._feed = _Feed(stream, source.limit, delimiter)
-        self._rows = csv.reader(self._feed, delimiter=delimiter, strict=True)
+        self._feed = _Feed(stream, source.limit, source.path, needed)
+        self._rows = self._feed.dialect.rows(self._feed)
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:
         path, intake = self._source.path, self._source.intake
@@ -106,7 +156,10 @@ class TableRows:
             except StopIteration:
                 return
             except csv.Error as error:
-                intake.bad(path, line, f"not CSV: {error}")
+                self._feed.leave_broken_row()
+                last = self._feed.number
+                left = f"; lines {line} to {last} are left out" if last > line else ""
+                intake.bad(path, line, f"not CSV: {error}{left}")
                 continue
             except Unusable as reason:
                 intake.bad(path, line, str(reason), reason.remedy)
@@ -135,19 +188,6 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
             continue
         ids.count()
         yield document
-
-
-def _separator(head: bytes, path: str, needed: str) -> str:
-    """What stands between the columns of a header: what finds the needed one, else most columns."""
-    usual = "\t" if ".tsv" in PurePath(path).suffixes else ","
-    line = unmarked(head).partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
-    found: dict[str, list[str]] = {}
-    for mark in (usual, *SEPARATORS):
-        try:
-            found[mark] = next(csv.reader([line], delimiter=mark, strict=True), [])
-        except csv.Error:
-            continue
-    return max(found, key=lambda mark: (needed in found[mark], len(found[mark])), default=usual)
 
 
 def _require_utf8(row: list[str]) -> None:
