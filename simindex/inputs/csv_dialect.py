@@ -23,7 +23,7 @@ SEPARATORS = (",", "\t", ";", "|")
 FEW = 10
 """A dialect is better if it has so many times fewer bad rows."""
 
-AHEAD_BYTES = 1 << 18
+AHEAD_BYTES = 1 << 16
 """So much of a file is looked at."""
 
 
