@@ -60,6 +60,9 @@ OBJECT = Foreign(
     "a JSON document", "write one object a line, as `jq -c .` does, or read it with --format text"
 )
 
+_TABLES = (".csv", ".tsv")
+_LINES = (".jsonl", ".ndjson")
+
 FOREIGN = (
     Foreign("a Feather file of version 1", "write it again with a newer pyarrow", (b"FEA1",)),
     Foreign("a PDF file", _EXPORT, (b"%PDF-",)),
@@ -118,11 +121,26 @@ def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
         return Foreign("a WebP image", _LEAVE)
     if head[:3] == b"ORC" and is_binary(head):
         return Foreign("an ORC file", _EXPORT)
-    if suffix == ".json" and not is_array(head) and not is_json_lines(head, text_field):
+    if suffix == ".json" and head and not is_array(head) and not is_json_lines(head, text_field):
         return OBJECT if not _later_lines(head, text_field) else None
+    if suffix in (*_TABLES, *_LINES):
+        return _in_disguise(suffix, head, text_field)
     if suffix == ".mbox" or re.match(_FROM, head):
         return MAILBOX
     return None if is_markup(head) or suffix in HTML_SUFFIXES else _xml(suffix, unmarked(head))
+
+
+def _in_disguise(suffix: str, head: bytes, text_field: str) -> Foreign | None:
+    """What a file is that has the suffix of a table or of JSON lines, and is neither."""
+    if is_markup(head):
+        return Foreign(f"HTML with the suffix {suffix}", "give its name the suffix .html")
+    array = re.match(rb"\s*\[\s*\{", unmarked(head)) is not None
+    if suffix in _TABLES and (array or is_json_lines(head, text_field)):
+        kind = "json" if array else "jsonl"
+        return Foreign(f"JSON with the suffix {suffix}", f"give its name the suffix .{kind}")
+    # Of nearly all languages, one byte of two is 0 where there are spaces and punctuation.
+    zeros = [head[first::2].count(0) for first in (0, 1)]
+    return UTF_16 if min(zeros) * 8 < max(zeros) and max(zeros) * 16 > len(head) else None
 
 
 def _xml(suffix: str, head: bytes) -> Foreign | None:

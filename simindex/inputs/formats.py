@@ -159,11 +159,11 @@ def recognised(path: str, head: bytes, text_field: str) -> Format:
             return row
     if path != STDIN:
         suffix = bare_suffix(path)
+        if suffix == ".json" or suffix in FORMATS["jsonl"].suffixes:
+            return FORMATS["json" if is_array(head) else "jsonl"]
         for row in FORMATS.values():
             if suffix in row.suffixes:
                 return row
-        if suffix == ".json":
-            return FORMATS["json" if is_array(head) else "jsonl"]
     for row in FORMATS.values():
         if row.tell is not None and row.tell(head) and (path == STDIN or row.name != "json"):
             return row

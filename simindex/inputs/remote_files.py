@@ -15,18 +15,21 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from simindex.errors import SimindexError
+from simindex.errors import MissingExtra, SimindexError
 from simindex.inputs.extras import needed
 
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
 
 _PATTERN = re.compile(r"[*\[]")
-"""In an address a question mark may begin a query."""
+"""In an address a question mark may begin a query, in which stars are no patterns."""
 
 CHECK_ADDRESS = "check the address, and that you may read it"
 
 GONE = (404, 410)
 """Answers of a web server that has no such file."""
+
+_PACKAGES = {"aiohttp": "", "smbclient": "smbprotocol", "libarchive": "libarchive-c"}
+"""Packages by modules that have other names, or are in the extra."""
 
 PART_BYTES = 1 << 20
 """Asked for at once."""
@@ -43,7 +46,7 @@ def is_remote(path: str) -> bool:
 
 def is_pattern(path: str) -> bool:
     """Whether an address may stand for several."""
-    return _PATTERN.search(path) is not None
+    return _PATTERN.search(file_name(path)) is not None
 
 
 def file_name(path: str) -> str:
@@ -151,14 +154,19 @@ def _is_http(path: str) -> bool:
 def _asked(path: str) -> Iterator[tuple[Any, str]]:
     """The system of an address, and the path there."""
     kind = path.partition("://")[0]
-    with needed(
-        f"reading {kind}:// addresses", extra="remote",
-        otherwise=", and the package that is named here",
-    ):
+    use = f"reading {kind}:// addresses"
+    with needed(use, extra="remote"):
         import fsspec
-
+    try:
         with _translated(path):
             files, there = fsspec.core.url_to_fs(path)
+    except ImportError as error:
+        module = getattr(error.__cause__, "name", None) or error.name or ""
+        package = _PACKAGES.get(module, module)
+        raise MissingExtra(
+            f"{use} needs an optional package ({error})",
+            remedy=f"pip install 'simindex[remote]' {package}".rstrip(), extra="remote",
+        ) from error
     with _translated(path):
         yield files, there
 

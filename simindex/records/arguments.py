@@ -34,7 +34,8 @@ def as_fingerprints(values: Any, *, bits: int | None = None) -> U64:
     if not isinstance(values, np.ndarray) or values.dtype != np.uint64:
         values = _as_words(values, bits)
     if values.ndim == 1:
-        values = values[:, None]
+        words = bits // 64 if bits is not None and not len(values) else 1
+        values = values.reshape(-1, words)
     if values.ndim != 2 or values.shape[1] == 0:
         raise InvalidBatch(
             f"fingerprints have shape {values.shape}, not (n,) or (n, W)",
@@ -52,14 +53,16 @@ def _as_words(values: Any, bits: int | None) -> NDArray[Any]:
     """A uint64 array of what is none yet: numbers in a list, a column of another library."""
     if isinstance(values, np.uint64):  # one element of an array
         return np.array([values])
-    if dataframe_columns.holds_text(values) or isinstance(values, (str, bytes)):
+    column = dataframe_columns.is_column(values)
+    array = as_array(values, "fingerprints") if column else values
+    empty = column and not len(array) and array.dtype == np.uint64
+    if isinstance(values, (str, bytes)) or (not empty and dataframe_columns.holds_text(values)):
         raise _no_array(values, " of texts" * (not isinstance(values, (str, bytes))), texts(bits))
     if isinstance(values, (list, tuple)) and all(map(is_whole, values)):
         try:
             return np.array([int(value) for value in values], dtype=np.uint64)
         except (OverflowError, ValueError) as error:
             raise InvalidBatch("a fingerprint is not from 0 to 2**64 - 1") from error
-    column = dataframe_columns.is_column(values)
     if not column and not isinstance(values, np.ndarray):
         first = values[0] if isinstance(values, (list, tuple)) else values
         path = isinstance(first, PathLike)
@@ -67,11 +70,12 @@ def _as_words(values: Any, bits: int | None) -> NDArray[Any]:
             values, "", "a path is not read: give the text, path.read_text()" if path else
             "give an array, a list of numbers, or a batch of texts, recipe.batch(texts)"
         )
-    array = dataframe_columns.numbers(values) if column else values
     if array.dtype != np.uint64:
         if column:
             dataframe_columns.refuse_null(array)
-        remedy = "make it an array with numpy.asarray first, then " if column else ""
+        remedy = "make it an array with numpy.asarray first, then " * (
+            column and array.dtype != object
+        )
         raise InvalidBatch(
             f"fingerprints are {array.dtype}, not uint64",
             remedy=remedy + conversion(array.dtype, array.shape),
@@ -200,7 +204,9 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         if dataframe_columns.is_column(values):
             return dataframe_columns.numbers(values)
         return np.asarray(values)
-    except ValueError as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # each library has errors of its own
         raise InvalidBatch(f"{name} are not an array: {error}") from error
 
 

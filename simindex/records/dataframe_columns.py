@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from simindex.errors import InvalidBatch
 
+_OF_TEXT = ("str", "utf8", "binary", "dictionary", "categor", "enum")
+"""Parts of the names of types of text."""
+
 _NULLS = frozenset({"NAType", "NaTType"})
 """Types of the nulls of pandas."""
 
@@ -28,13 +31,42 @@ def is_column(values: object) -> bool:
 
 
 def numbers(column: Any) -> NDArray[Any]:
-    """The array of a column; of lists of one length (n, length). Nulls make it float or object."""
+    """The array of a column; of lists of one length (n, length). Nulls make it float or object.
+
+    Python's own numbers, as pandas has them in a column of objects, become uint64 if all can be.
+    """
     array = np.asarray(column)
-    if array.dtype == object and array.ndim == 1 and len(array):
-        shapes = {getattr(one, "shape", None) for one in array}
-        if len(shapes) == 1 and None not in shapes:
-            return np.stack(array.tolist())
-    return array
+    if array.shape == (0,) and _may_be_of_numbers(column, array):
+        return np.empty((0, _list_size(column)), np.uint64)
+    if array.dtype != object or array.ndim != 1 or not len(array):
+        return array
+    listed: list[Any] = array.tolist()
+    if all(isinstance(one, (list, tuple)) for one in listed):
+        listed = [np.array(one, object) for one in listed]
+    if len({getattr(one, "shape", None) for one in listed}) == 1 and hasattr(listed[0], "shape"):
+        array = np.stack(listed)
+    whole = array.dtype == object and all(
+        isinstance(one, (int, np.integer)) and 0 <= one < 1 << 64 for one in array.flat
+    )
+    return array.astype(np.uint64) if whole else array
+
+
+def _kind(column: Any) -> Any:
+    kind = getattr(column, "dtype", None) if not hasattr(column, "type") else column.type
+    return getattr(kind, "pyarrow_dtype", kind)  # of pandas
+
+
+def _list_size(column: Any) -> int:
+    """The length of all lists of a column, where its type says it, else 1."""
+    return int(getattr(_kind(column), "list_size", 1))
+
+
+def _may_be_of_numbers(column: Any, array: NDArray[Any]) -> bool:
+    """Whether a column without a row says nothing of its values, or that they are lists."""
+    kind = str(_kind(column)).lower()
+    if array.dtype != object:
+        return kind == "null"
+    return "list" in kind or not any(name in kind for name in _OF_TEXT)
 
 
 def listed(column: Any) -> list[Any]:

@@ -203,9 +203,9 @@ def columns_of(texts: Any) -> Iterator[Column] | None:
 def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
     position = 0
     for chunk in chunks:
+        stored_as = chunk.type
+        chunk = _plain(pyarrow, chunk)
         kind = chunk.type
-        if pyarrow.types.is_dictionary(kind):
-            kind = kind.value_type
         if not len(chunk) and pyarrow.types.is_null(kind):  # of objects, of which there are none
             continue
         if kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
@@ -214,8 +214,8 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             stored = chunk.cast(pyarrow.large_binary())
         else:
             raise InvalidBatch(
-                f"the Arrow column has type {chunk.type}, not text",
-                remedy="cast it to string", found=str(chunk.type), expected="string",
+                f"the Arrow column has type {stored_as}, not text",
+                remedy="cast it to string", found=str(stored_as), expected="string",
             )
         if stored.null_count:
             null = position + int(np.argmax(stored.is_null().to_numpy(zero_copy_only=False)))
@@ -227,6 +227,21 @@ def _columns(pyarrow: Any, chunks: list[Any]) -> Iterator[Column]:
             np.ascontiguousarray(ends[stored.offset : stored.offset + len(stored) + 1]),
         )
         position += len(stored)
+
+
+def _plain(pyarrow: Any, chunk: Any) -> Any:
+    """A column with a text in each row, of one that stores repeated texts once."""
+    types = pyarrow.types
+    if types.is_run_end_encoded(chunk.type):
+        from pyarrow import compute
+
+        chunk = compute.run_end_decode(chunk)
+    if types.is_dictionary(chunk.type):
+        texts = chunk.dictionary
+        if types.is_string_view(texts.type):  # of which no text can be taken by its place
+            texts = texts.cast(pyarrow.large_string())
+        chunk = pyarrow.DictionaryArray.from_arrays(chunk.indices, texts).dictionary_decode()
+    return chunk
 
 
 def _null(position: int) -> InvalidBatch:

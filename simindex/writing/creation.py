@@ -165,8 +165,15 @@ def _prepare(directory: Path, *, overwrite: bool) -> bool:
 def require_place(directory: Path) -> bool:
     """Whether there is a directory at a path, where one may be or may be made.
 
-    Raises IndexExists if there is anything else, IndexNotFound if there is no directory for it.
+    Raises IndexExists if there is anything else, IndexNotFound if there is no directory for it,
+    InvalidOption if it is within an index.
     """
+    for parent in directory.resolve().parents:
+        if exists(parent) and (parent / "catalog").is_dir():
+            raise InvalidOption(
+                f"{directory} is within the index {parent}", remedy="name a folder outside of it",
+                option="path", found=str(directory),
+            )
     if directory.is_dir():
         return True
     if directory.exists():

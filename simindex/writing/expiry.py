@@ -43,6 +43,8 @@ def checked_time(older_than: Any, options: IndexOptions) -> int:
 def _seconds(age: Any) -> float:
     if isinstance(age, timedelta):
         seconds = age.total_seconds()
+    elif isinstance(age, np.timedelta64):
+        seconds = float(age / np.timedelta64(1, "s"))
     else:
         seconds = -1.0
         if isinstance(age, (int, float, np.integer, np.floating)) and not isinstance(age, bool):

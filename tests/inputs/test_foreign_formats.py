@@ -163,3 +163,51 @@ def test_binary_files_are_named_by_what_they_are(
     (tmp_path / "a.dat").write_bytes(magic + bytes(200))
     documents, (told,), _ = take(tmp_path / "a.dat")
     assert documents == [] and what in told
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what", "suffix"),
+    [
+        ("a.csv", b"<!doctype html><p>text, of a page", "HTML with the suffix .csv", ".html"),
+        ("a.jsonl", b"\n<html><p>text, of a page", "HTML with the suffix .jsonl", ".html"),
+        ("a.tsv", b'{"id": "1", "text": "one"}\n', "JSON with the suffix .tsv", ".jsonl"),
+        ("a.csv", b'[\n{"id": "1", "text": "one"}\n]', "JSON with the suffix .csv", ".json"),
+    ],
+)
+def test_what_is_neither_a_table_nor_json_lines_is_named(
+    tmp_path: Path, take: Take, name: str, content: bytes, what: str, suffix: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    documents, (told,), _ = take(tmp_path / name)
+    assert documents == []
+    assert told == f"{name}: {what}, which cannot be read: give its name the suffix {suffix}"
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_is_told(
+    tmp_path: Path, take: Take, name: str, encoding: str
+) -> None:
+    content = "id,text\n1,one two\n" if name == "a.csv" else '{"id": "1", "text": "one"}\n'
+    (tmp_path / name).write_bytes(content.encode(encoding))
+    documents, (told,), _ = take(tmp_path / name)
+    assert documents == [] and "UTF-16" in told and "convert it to UTF-8" in told
+
+
+def test_a_header_in_brackets_is_that_of_a_table(tmp_path: Path, take: Take) -> None:
+    (tmp_path / "a.csv").write_text("[id],[text]\n1,one\n")
+    documents, bad, _ = take(tmp_path / "a.csv", text_field="[text]")
+    assert [one.text for one in documents] == ["one"] and not bad
+
+
+def test_an_array_is_read_under_the_name_of_lines(tmp_path: Path, take: Take) -> None:
+    """Each of its lines would be a bad record."""
+    (tmp_path / "a.jsonl").write_text('[{"id": "1", "text": "one"},\n{"id": "2", "text": "two"}]')
+    documents, bad, _ = take(tmp_path / "a.jsonl")
+    assert [one.text for one in documents] == ["one", "two"] and not bad
+
+
+def test_an_empty_file_of_json_has_no_documents(tmp_path: Path, take: Take) -> None:
+    (tmp_path / "a.json").write_bytes(b"")
+    documents, bad, _ = take(tmp_path / "a.json")
+    assert documents == [] and not bad

@@ -22,6 +22,7 @@ from simindex.errors import InvalidInput, MissingExtra
 from simindex.inputs.paths import expanded
 from simindex.inputs.read_options import ReadOptions
 from simindex.inputs.reading import read, require_inputs, size_bytes
+from simindex.inputs.remote_files import is_pattern
 
 Take = Callable[..., Any]
 
@@ -207,3 +208,24 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         require_inputs(["memory://a.txt"])
 
 
+@pytest.mark.parametrize(("address", "module", "package"), [
+    ("s3://bucket/a.txt", "s3fs", "s3fs"), ("smb://host/a.txt", "smbclient", "smbprotocol"),
+    ("https://example.org/a.txt", "aiohttp", ""),
+])
+def test_the_package_of_a_kind_of_address_is_named(
+    monkeypatch: pytest.MonkeyPatch, address: str, module: str, package: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("fsspec.implementations")]:
+        monkeypatch.delitem(sys.modules, name)
+    loaded = sys.modules["fsspec.registry"]._registry
+    for kind in list(loaded):
+        monkeypatch.delitem(loaded, kind)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtra) as missing:
+        require_inputs([address])
+    assert missing.value.remedy == f"pip install 'simindex[remote]' {package}".rstrip()
+
+
+def test_a_star_in_a_query_is_no_pattern() -> None:
+    assert is_pattern("https://example.org/*.txt") and is_pattern("memory://a?b*")
+    assert not is_pattern("https://example.org/a.txt?x=1&y=*")

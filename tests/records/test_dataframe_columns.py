@@ -145,3 +145,76 @@ def test_what_holds_text() -> None:
 def test_nulls_of_all_libraries(value: Any) -> None:
     assert dataframe_columns.is_null(value)
     assert not any(map(dataframe_columns.is_null, ["", 0, 0.0, b"", np.uint64(0)]))
+
+
+def empty_columns() -> list[tuple[Any, int]]:
+    """Columns without a row that may have been one of fingerprints, and of how many words."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    lists = pyarrow.list_(pyarrow.uint64(), 2)
+    return [
+        (pyarrow.array([], lists), 2), (pyarrow.chunked_array([], lists), 2),
+        (pyarrow.array([], pyarrow.list_(pyarrow.uint64())), 1), (pyarrow.nulls(0), 1),
+        (pandas.Series([], dtype=pandas.ArrowDtype(lists)), 2),
+        (pandas.Series([], dtype=object), 1), (polars.Series([]), 1),
+        (polars.Series([], dtype=polars.List(polars.UInt64)), 1),
+        (polars.Series([], dtype=polars.Array(polars.UInt64, 3)), 3),
+    ]
+
+
+def test_an_empty_column_of_lists_has_no_fingerprints() -> None:
+    for column, words in empty_columns():
+        assert simindex.Batch(column).rows.shape == (0, words)
+
+
+def test_an_empty_column_of_texts_is_none_of_fingerprints() -> None:
+    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    for column in (pyarrow.array([], pyarrow.string()), polars.Series([], dtype=polars.String)):
+        with pytest.raises(InvalidBatch, match="of texts"):
+            simindex.Batch(column)
+
+
+def test_columns_of_objects_may_hold_numbers_and_lists() -> None:
+    pandas = pytest.importorskip("pandas")
+    words = pandas.Series([[1, 2], [3, 2**64 - 1]])
+    assert simindex.Batch(words).rows.tolist() == [[1, 2], [3, 2**64 - 1]]
+    numbers = pandas.Series([5, 2**64 - 1], dtype=object)
+    batch = simindex.Batch(numbers, ids=numbers)
+    assert batch.fingerprints.tolist() == [5, 2**64 - 1]
+    assert batch.ids is not None and batch.ids.tolist() == [5, 2**64 - 1]
+    for refused in ([[1, 2], [3]], [5, -1], [1.5, 2], [[1, -2], [3, 4]], [5, "6"]):
+        with pytest.raises(InvalidBatch):
+            simindex.Batch(pandas.Series(refused, dtype=object))
+
+
+def test_a_column_that_its_library_cannot_convert_is_refused() -> None:
+    polars = pytest.importorskip("polars")
+    with pytest.raises(InvalidBatch, match="128-bit"):
+        simindex.Batch(polars.Series([1, 2], dtype=polars.Int128))
+
+
+def test_texts_that_are_stored_once_are_asked_as_the_list_is() -> None:
+    """Of categories, and of runs; polars has them as views, which pyarrow cannot take texts of."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = [TEXTS[0], TEXTS[1], TEXTS[0]]
+    recipe = simindex.Recipe()
+    wanted = recipe.batch(texts).fingerprints.tolist()
+    runs = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1, 2, 3], pyarrow.int32()), texts)
+    for column in (
+        polars.Series(texts, dtype=polars.Categorical), pandas.Series(texts, dtype="category"),
+        polars.Series(texts, dtype=polars.Enum(TEXTS)), runs,
+        polars.Series(["x", *texts], dtype=polars.Categorical).slice(1),
+        pyarrow.array(["x", *texts]).dictionary_encode().slice(1),
+    ):
+        assert recipe.batch(column).fingerprints.tolist() == wanted
+    with pytest.raises(InvalidBatch, match="text 1 is null"):
+        recipe.batch(polars.Series([*TEXTS[:1], None], dtype=polars.Categorical))
+
+
+def test_no_fingerprints_are_of_any_width(tmp_path: Path) -> None:
+    with simindex.open(
+        tmp_path / "w.sim", "n", options=simindex.IndexOptions(bits=128)
+    ) as index:
+        for none in ([], np.empty(0, np.uint64)):
+            assert len(index.query(none, h=3)) == len(index.top(none, k=3)) == 0
