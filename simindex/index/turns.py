@@ -157,7 +157,7 @@ class Turns:
 
     def __init__(self, *, most: int = 2) -> None:
         self._own = _Own(ref(self))
-        self.beside = _Beside(ref(self))
+        self.beside: _Beside = _Beside(ref(self))
         self._turn = _Caller()
         """Who has the turn, or had the last one."""
         self._second = _NOBODY

@@ -235,7 +235,7 @@ class Ids:
         self, source: Source, kind: str = "field", fields: tuple[str, ...] = ID_FIELDS
     ) -> None:
         self._source, self._kind, self._fields = source, kind, fields
-        self.field = source.id_field
+        self.field: str | None = source.id_field
         self.numbered: bool = False
         """Whether the record named last has no id."""
 

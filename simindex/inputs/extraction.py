@@ -83,7 +83,7 @@ class Extraction:
         self._due: SimpleQueue[_Group | None] = SimpleQueue()
         self._processes: list[_Process] = []
         self._open = _Group()
-        self.in_groups = True
+        self.in_groups: bool = True
         """Whether pages may wait for others in this process: not those of a stream, which may not
         come for a while."""
 

@@ -159,7 +159,7 @@ class FeatureKeeper:
         self._calls = calls
         self._idle: list[_Share] = []
         """Shares that no call counts into."""
-        self.vocabulary_bytes = 0
+        self.vocabulary_bytes: int = 0
         """What the vocabularies take."""
 
     def count(self, texts: Iterable[Any], threads: int | None = None) -> None:

@@ -109,7 +109,7 @@ class Merge:
         """Share of the work."""
         self._hurried = hurried
         self.state: State = State.RUNNING
-        self.staged = 0
+        self.staged: int = 0
         """Pages of its directories that are stored; -1 while it is not known."""
         self.error: BaseException | None = None
         self._pid = os.getpid()
@@ -273,7 +273,7 @@ class Merges:
         """Whether something was committed since the last failure, of full disks for instance."""
         self.installed = self.failed = 0
         """How many became part of the index, and how many failed."""
-        self.over = False
+        self.over: bool = False
         """Whether the process ends, so that none begins any more."""
         # Entered by itself, never as the condition: an interrupt could come with the lock taken,
         # and nobody would give it back.

@@ -127,7 +127,7 @@ class Waiting:
         """That the commit gives an index which has none."""
         self.options: IndexOptions | None = None
         """That the commit gives an index whose first rows decide if it has keys or sketches."""
-        self.due_at = inf
+        self.due_at: float = inf
         """Time of `monotonic` at which the commit is due, for rows that were added one at a time.
         """
 

@@ -59,18 +59,18 @@ class Edit:
     def __init__(self, expected: bytes, head: Head, *, generation: int | None = None) -> None:
         self.expected: bytes = expected
         self.before: Head = head
-        self.begun = False
+        self.begun: bool = False
         """Whether its commit has begun, which may succeed whatever is raised from then on."""
         later = head.generation + 1 if generation is None else generation
         self.head: Head = replace(head, generation=later)
         self.dead: dict[str | int, int] = {}
         """Deleted rows of each table that is dropped: a segment, by its name, or a pending run, by
         its number."""
-        self.deletions = 0
+        self.deletions: int = 0
         """Ids or keys that it deletes."""
-        self.withdrawn = 0
+        self.withdrawn: int = 0
         """Rows that were deleted again before the commit which appends them."""
-        self.adopted = 0
+        self.adopted: int = 0
         """Rows that a repair has found in files and brings in."""
         self.unnamed: list[Run] = []
         """Runs whose files the head names no more: these are unlinked after the commit."""

@@ -349,7 +349,7 @@ class Transaction:
 
     def __init__(self, txn: Any, databases: Mapping[str, Any], data: Path) -> None:
         self._txn, self._databases, self._data = txn, databases, data
-        self.begun = False
+        self.begun: bool = False
         """Whether its commit has begun, which may succeed whatever is raised from then on."""
 
     def get(self, database: str, key: bytes) -> bytes | None:

@@ -260,7 +260,7 @@ class Envelope:
             raise self._corrupt(f"has {size} bytes instead of {header.file_bytes}", size)
         self.identity: Identity = header.identity
         self.read_compatible: int = header.read_compatible
-        self.file_bytes = size
+        self.file_bytes: int = size
         self._read_footer(os.pread(fd, FOOTER.itemsize, size - FOOTER.itemsize), header.checksum)
         self._table = header.table
         header.check_table(path)

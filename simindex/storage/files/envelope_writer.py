@@ -56,7 +56,7 @@ class Layout:
         for section in sections:
             self.offsets.append(offset)
             offset += -(-section.size // PAGE_BYTES) * PAGE_BYTES
-        self.checksum_offset = offset
+        self.checksum_offset: int = offset
         self.chunks: list[int] = [-(-section.size // CHUNK_BYTES) for section in sections]
         """Of each section."""
         self.file_bytes: int = offset + 4 * sum(self.chunks) + FOOTER.itemsize
