@@ -22,9 +22,9 @@ TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "simindex"
 
 SUITES = (
-    "test_annotations.py", "test_bad_input.py", "test_build.py", "test_documentation.py", "test_imports.py",
-    "test_layers.py", "test_layout.py", "test_logging.py", "test_oracle.py", "test_packaging.py",
-    "test_public_names.py", "test_smoke.py",
+    "test_annotations.py", "test_bad_input.py", "test_build.py", "test_documentation.py",
+    "test_imports.py", "test_layers.py", "test_layout.py", "test_logging.py", "test_oracle.py",
+    "test_packaging.py", "test_public_names.py", "test_smoke.py",
     "cli/test_commands.py", "cli/test_mistakes.py", "index/test_concurrent_calls.py",
     "methods/test_contract_", "distributed/ray/test_commands.py",
 )

@@ -17,13 +17,13 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from numbers import Integral
+from numbers import Integral, Number
 from types import TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from simindex.arrays import U64
+from simindex.arrays import U8, U64
 from simindex.checks import require_whole
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.index import Index
@@ -37,6 +37,10 @@ WIDTH = 4
 
 REPEATED = 50
 """Up to this whole weight a feature is repeated, so that a negative one leaves its bits alone."""
+
+AT_ONCE = 200
+"""Features and sums that are summed together. Sums of fractions depend on their order, so rows of
+bits are added in that of the package."""
 
 RECENT = 4096
 """Fingerprints that are compared one by one before they go to the index on disk."""
@@ -70,7 +74,7 @@ class Simhash:
     InvalidOption
         If f is not a multiple of 8.
     InvalidBatch
-        If the value is none of these.
+        If the value is none of these; names the first feature that is not of these types.
 
     Notes
     -----
@@ -106,24 +110,33 @@ class Simhash:
 
     def _of(self, features: Any) -> int:
         given = features.items() if isinstance(features, Mapping) else features
-        digests: list[bytes] = []
-        weights: list[Any] = []
+        rows: list[Any] = []
+        repeated: list[bytes] = []
         total: Any = 0
         weight: Any = 1
-        for feature in given:
-            if isinstance(feature, str):
-                name = feature
-            else:
-                name, weight = feature
+        for place, feature in enumerate(given):
+            name, weight = _pair(place, feature, weight)
             total += weight
-            digests.append(self._digest(name))
-            repeated = isinstance(weight, int) and weight <= REPEATED
-            weights.append(max(weight, 0) if repeated else weight)
-        if not digests:
+            digest = self._digest(name)
+            if isinstance(weight, int) and (weight <= REPEATED or isinstance(feature, str)):
+                repeated.append(digest * weight)
+                if len(repeated) == AT_ONCE:
+                    rows.append(self._ones(repeated))
+                    repeated = []
+            else:
+                rows.append(_times(_bits(digest), weight))
+            if len(rows) == AT_ONCE:
+                rows = [np.sum(rows, 0)]
+        if repeated:
+            rows.append(self._ones(repeated))
+        if not rows:
             return 0
-        bits = np.unpackbits(np.frombuffer(b"".join(digests), np.uint8)).reshape(-1, self.f)
-        ones = np.array(weights, np.float64) @ bits
-        return int.from_bytes(np.packbits(ones > total / 2).tobytes(), "big")
+        more = np.sum(rows, 0) > total / 2
+        return int.from_bytes(np.packbits(more).tobytes(), "big")
+
+    def _ones(self, digests: list[bytes]) -> Any:
+        """In how many digests each bit is 1."""
+        return np.sum(_bits(b"".join(digests)).reshape(-1, self.f), 0)
 
     def _digest(self, name: str) -> bytes:
         digest = self.hashfunc(name.encode())
@@ -152,6 +165,32 @@ class Simhash:
         """In how many bits both differ. Raises InvalidOption if their f differ."""
         _require_f(another, self.f)
         return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
+
+
+def _bits(data: bytes) -> U8:
+    return np.unpackbits(np.frombuffer(bytearray(data), np.uint8))
+
+
+def _pair(place: int, feature: Any, earlier: Any) -> tuple[str, Any]:
+    """A feature and its weight, which is that of the one before it where it has none."""
+    if isinstance(feature, str):
+        return feature, earlier
+    try:
+        name, weight = feature
+        if isinstance(name, str) and isinstance(weight, Number):
+            return name, weight
+    except (TypeError, ValueError):
+        pass
+    raise InvalidBatch(
+        f"feature {place} is neither a str nor a pair of a str and a number",
+        remedy="give texts, pairs (feature, weight), or a dict of weights by feature",
+        row=place, found=type(feature).__name__,
+    )
+
+
+def _times(bits: U8, weight: Any) -> Any:
+    """A whole weight may be larger than a byte; all others decide themselves what they give."""
+    return bits * (float(weight) if isinstance(weight, int) and weight > 255 else weight)
 
 
 def _features(text: str, reg: Any) -> list[str]:

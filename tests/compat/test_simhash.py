@@ -84,6 +84,9 @@ def test_what_cannot_be_is_refused() -> None:
     for wrong in (None, 1.5, b"bytes"):
         with pytest.raises(InvalidBatch, match="no fingerprint is made of"):
             Simhash(wrong)
+    for features in (["a", 1], [("a", 1), ("b",)], {"a": 1, "b": None}, [("a", 1), (b"b", 1)]):
+        with pytest.raises(InvalidBatch, match="feature 1 is neither a str nor a pair"):
+            Simhash(features)
     with pytest.raises(InvalidOption, match="16 bytes, and f=256 takes 32"):
         Simhash("a text", f=256)
     with pytest.raises(InvalidOption, match="the same f"):
