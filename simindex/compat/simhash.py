@@ -4,6 +4,7 @@
 
     Simhash         the fingerprint of a text or of features, of f bits
     SimhashIndex    fingerprints under names; which of them are within k bits of one
+    batch           the fingerprints of many texts at once, for an index of simindex
 
 `Simhash` has `value`, `f` and `distance`; `SimhashIndex` has `get_near_dups`, `add` and `delete`.
 Its inner parts (`bucket`, `offsets`, `get_keys`) are those of dictionaries, which are not here.
@@ -25,6 +26,7 @@ import numpy as np
 
 from simindex.arrays import U8, U64
 from simindex.checks import require_whole
+from simindex.compat.majority import of_texts, windows
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.index.index import Index
 from simindex.index.opening import open
@@ -193,9 +195,36 @@ def _times(bits: U8, weight: Any) -> Any:
     return bits * (float(weight) if isinstance(weight, int) and weight > 255 else weight)
 
 
+def batch(texts: Iterable[str], reg: Any = LETTERS, **names: Any) -> Batch:
+    """The fingerprints of many texts at once, for an index: those of `Simhash(text, reg=reg)`.
+
+    Parameters
+    ----------
+    texts : iterable of str
+    reg : str or compiled pattern
+        What counts of a text, as for `Simhash`.
+    names
+        `ids` or `keys` of the texts, and `threads`, as `Recipe.batch` takes them.
+
+    Returns
+    -------
+    Batch
+        A row for each text. As in the package, all texts without letters have one fingerprint.
+
+    Raises
+    ------
+    InvalidBatch
+        If a text is not a str, or has half of a surrogate pair.
+    """
+    return of_texts(texts, lambda text: _features(text, reg), _hash, **names)
+
+
+def _hash(feature: bytes) -> int:
+    return int.from_bytes(md5(feature)[-8:], "big")
+
+
 def _features(text: str, reg: Any) -> list[str]:
-    letters = "".join(re.findall(reg, text.lower()))
-    return [letters[at : at + WIDTH] for at in range(max(len(letters) - WIDTH + 1, 1))]
+    return windows("".join(re.findall(reg, text.lower())), WIDTH)
 
 
 class SimhashIndex:

@@ -6,6 +6,7 @@
     shingle               overlapping lists of tokens
     compute               the fingerprint of a document's hashes
     batch                 those of many documents, for an index
+    RECIPE                the recipe of these batches
     num_differing_bits    Hamming distance
     find_all              all pairs of different fingerprints within a distance
 """
@@ -19,20 +20,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from simindex.compat.majority import RECIPE as RECIPE
+from simindex.compat.majority import of_hashes
 from simindex.errors import InvalidBatch, InvalidOption
 from simindex.pairs.find_all import find_all as all_pairs
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
-from simindex.simhash.recipe import Recipe
 
 Token = TypeVar("Token")
-
-RECIPE = Recipe(64, weighting="given", projection="sign")
-"""Each bit is that of most hashes. It differs where ones and zeros are as many: this recipe has a 1
-there, and simhash-py a 0. So each document gets HALF a feature more, of zeros."""
-
-HALF = 0.5
-
 
 def unsigned_hash(obj: bytes) -> int:
     """The first 8 bytes of the MD5 of some bytes, as a number, highest byte first."""
@@ -68,15 +63,11 @@ def batch(documents: Iterable[Sequence[int]], **names: Any) -> Batch:
     The fingerprints are those of `compute`. A document without hashes is left out, and is in
     `skipped`. `ids` or `keys` name the documents. Raises InvalidBatch as `compute` does.
     """
-    ends, listed = [0], []
+    offsets, listed = [0], []
     for hashes in documents:
         listed.append(hashes)
-        ends.append(ends[-1] + len(hashes) + (1 if len(hashes) else 0))
-    whole = _unsigned(chain.from_iterable([*hashes, 0] for hashes in listed if len(hashes)))
-    weights = np.ones(len(whole))
-    last = np.array(ends[1:], np.int64)[np.diff(ends) > 0] - 1
-    weights[last] = HALF
-    return RECIPE.batch_features(whole, np.array(ends, np.int64), weights, **names)
+        offsets.append(offsets[-1] + len(hashes))
+    return of_hashes(_unsigned(chain.from_iterable(listed)), offsets, **names)
 
 
 def num_differing_bits(a: int, b: int) -> int:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simindex.compat import simhash as module
-from simindex.compat.simhash import Simhash, SimhashIndex
+from simindex.compat.simhash import Simhash, SimhashIndex, batch
 from simindex.errors import InvalidBatch, InvalidOption
 
 TEXTS = st.text(st.sampled_from("abc ß漢字Ä-1_.\n"), max_size=30)
@@ -43,6 +43,23 @@ def as_number(data: bytes) -> int:
 def test_texts_have_the_fingerprints_of_the_package(text: str, f: int) -> None:
     assert Simhash(text, f).value == theirs().Simhash(text, f).value
     assert Simhash(text, f, r"\w").value == theirs().Simhash(text, f, r"\w").value
+
+
+@given(st.lists(TEXTS, max_size=5))
+def test_many_texts_have_the_fingerprints_of_each(texts: list[str]) -> None:
+    numbers = batch(texts).rows[:, 0].tolist()
+    assert numbers == [Simhash(text).value for text in texts]
+    assert numbers == [theirs().Simhash(text).value for text in texts]
+    numbers = batch(texts, r"\w").rows[:, 0].tolist()
+    assert numbers == [Simhash(text, reg=r"\w").value for text in texts]
+
+
+def test_values_are_those_of_the_package() -> None:
+    """Of simhash 2.1.2, where no package is installed to compare with."""
+    texts = ["The quick brown fox jumps over the lazy dog.", "", "aaaaaa 漢字漢字"]
+    assert batch(texts, keys=["fox", "none", "more"]).rows[:, 0].tolist() == [
+        0x2C2A1290908A898A, 0xE9800998ECF8427E, 0xD52F80C4663D85E5
+    ]
 
 
 @given(FEATURES, st.sampled_from([None, of_sha512, as_number]), st.sampled_from([64, 128]))
