@@ -142,6 +142,13 @@ def run_python(block: Block, name: str, names: dict[str, object]) -> None:
         exec(compile(tree, name, "exec"), names)  # noqa: S102
 
 
+def require(words: list[str]) -> None:
+    """Skips the test if a module that a block needs is not installed."""
+    for word in words:
+        if word.startswith("needs:"):
+            pytest.importorskip(word.removeprefix("needs:"))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_of_a_page_run(
@@ -155,9 +162,7 @@ def test_examples_of_a_page_run(
         words = block.info.split()
         if not words or "no-run" in words[1:]:
             continue
-        for word in words[1:]:
-            if word.startswith("needs:"):
-                pytest.importorskip(word.removeprefix("needs:"))
+        require(words[1:])
         if len(words) == 2 and words[1].startswith("file:"):
             saved = tmp_path / "console" / words[1].removeprefix("file:")
             saved.parent.mkdir(parents=True, exist_ok=True)
@@ -166,6 +171,43 @@ def test_examples_of_a_page_run(
             run_console(block, tmp_path / "console")
         elif words[0] == "python":
             run_python(block, f"{page.relative_to(ROOT)}", names)
+
+
+COMING = ROOT / "docs" / "how-to" / "coming-from.md"
+
+OTHERS = {"simhash-py": "find_all", "simhash of PyPI": "SimhashIndex"}
+"""Sections, and what the package of each has: two packages have one name."""
+
+
+def alone() -> list[tuple[str, Block]]:
+    """The blocks of Python of coming-from.md, each with its section."""
+    found = []
+    page = COMING.read_text(encoding="utf-8")
+    starts = {number: line for number, line in enumerate(page.splitlines()) if line[:3] == "## "}
+    for block in blocks(page):
+        title = [line for number, line in starts.items() if number < block.line][-1][3:]
+        if block.info.startswith("python"):
+            found.append((title, block))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("title", "block"), alone(), ids=[f"{title} {block.line}" for title, block in alone()]
+)
+def test_each_block_of_a_page_runs_alone(
+    title: str, block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """coming-from.md, also what it shows as *before*, where that package is installed."""
+    monkeypatch.chdir(tmp_path)
+    words = block.info.split()
+    require(words)
+    others = re.findall(r"^(?:import|from) (\w+)", block.text, re.M) if "no-run" in words else []
+    for other in others:
+        module = pytest.importorskip(other)
+        for beginning, name in OTHERS.items():
+            if title.startswith(beginning) and other == "simhash" and not hasattr(module, name):
+                pytest.skip("another package of this name is installed")
+    run_python(block, COMING.name, {"__name__": "__main__"})
 
 
 def test_the_python_of_the_readme_runs_a_second_time(
