@@ -1,16 +1,16 @@
 """Every example in README.md and docs/ runs, and prints what the page says it prints.
 
-    ```python             the blocks of one file share their names and a temporary directory
-    ```console            lines that begin with `$ ` are run by bash, in order; the blocks of one
-                          file share a temporary directory, another one than the Python blocks;
-                          every line below a command must be a line of its output; `...` within
-                          a line stands for any text, and a line of `...` for any lines;
-                          `# exit 3` at the end of a command says how it ends, 0 otherwise
-    ```jsonl file:NAME    saved as NAME in the directory of the console blocks, whatever language
+    ```python             the blocks of one file share their names
+    ```console            lines that begin with `$ ` are run by bash, in order; every line below a
+                          command must be a line of its output; `...` within a line stands for any
+                          text, and a line of `...` for any lines; `# exit 3` at the end of a
+                          command says how it ends, 0 otherwise
+    ```jsonl file:NAME    saved as NAME in the directory, whatever language
     ```python no-run      not run: needs a network, a build or another machine
     ```console no-run
     ```console needs:MODULE  the test of the page ends here, skipped, if MODULE is not installed
 
+All blocks of one file run in order in one temporary directory, as a reader runs them.
 A command that ends in a backslash goes on in the next line, as does one with a here-document.
 """
 
@@ -154,9 +154,7 @@ def require(words: list[str]) -> None:
 def test_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "python").mkdir()
-    (tmp_path / "console").mkdir()
-    monkeypatch.chdir(tmp_path / "python")
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text(encoding="utf-8")):
         words = block.info.split()
@@ -164,11 +162,11 @@ def test_examples_of_a_page_run(
             continue
         require(words[1:])
         if len(words) == 2 and words[1].startswith("file:"):
-            saved = tmp_path / "console" / words[1].removeprefix("file:")
+            saved = tmp_path / words[1].removeprefix("file:")
             saved.parent.mkdir(parents=True, exist_ok=True)
             saved.write_text(block.text, encoding="utf-8")
         elif words[0] == "console":
-            run_console(block, tmp_path / "console")
+            run_console(block, tmp_path)
         elif words[0] == "python":
             run_python(block, f"{page.relative_to(ROOT)}", names)
 
