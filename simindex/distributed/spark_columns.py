@@ -16,15 +16,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from simindex.arrays import U8, U64
-from simindex.errors import InvalidBatch
+from simindex.errors import InvalidBatch, MissingExtra
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.records.sketches import record_bytes
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+except ImportError as _error:
+    raise MissingExtra(
+        f"columns of Spark need pyarrow ({_error})", remedy="pip install 'simindex[spark]'",
+        extra="spark",
+    ) from _error
 
 FINGERPRINT, SKETCH = "fingerprint", "sketch"
 
