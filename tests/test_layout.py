@@ -36,6 +36,7 @@ TESTED_BY = {
     "bits/permutation.py": "bits/test_design.py",
     "bits/splitmix.py": "storage/tables/test_permuted.py",
     "cli/targets.py": "cli/commands/test_dedup.py",
+    "compat/named_rows.py": "compat/test_simhash.py",
     "cli/build_run.py": "cli/commands/test_build_and_query.py",
     "cli/shared_options.py": "cli/commands/test_build_and_query.py",
     "cli/query_options.py": "cli/commands/test_build_and_query.py",

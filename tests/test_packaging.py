@@ -50,6 +50,15 @@ def test_every_extra_of_users_is_on_the_page_that_tells_how_to_install() -> None
     assert described & OF_DEVELOPERS == set()
 
 
+def test_the_extras_that_were_promised_are_there() -> None:
+    """pip only warns of others, and installs nothing for them. `report` needs no package."""
+    assert set(EXTRAS) >= {
+        "zst", "progress", "arrow", "web", "scrapy", "stem", "stopwords", "report", "ray", "spark",
+        "all",
+    }
+    assert EXTRAS["report"] == []
+
+
 def test_all_is_every_extra_of_users_but_a_crawler_and_engines() -> None:
     (everything,) = EXTRAS["all"]
     names = set(everything.removeprefix("simindex[").removesuffix("]").split(","))

@@ -7,7 +7,8 @@
     batch           the fingerprints of many texts at once, for an index of simindex
 
 `Simhash` has `value`, `f` and `distance`; `SimhashIndex` has `get_near_dups`, `add` and `delete`.
-Its inner parts (`bucket`, `offsets`, `get_keys`) are those of dictionaries, which are not here.
+Its inner parts (`bucket`, `bucket_size`, `offsets`, `get_keys`) are those of dictionaries, which
+are not here.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import re
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Number
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from simindex.arrays import U8, U64
 from simindex.checks import require_whole
 from simindex.compat.majority import of_texts, windows
+from simindex.compat.named_rows import NamedRows
 from simindex.errors import InvalidBatch, InvalidOption
-from simindex.index.index import Index
 from simindex.index.opening import open
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
@@ -43,9 +44,6 @@ REPEATED = 50
 AT_ONCE = 200
 """Features and sums that are summed together. Sums of fractions depend on their order, so rows of
 bits are added in that of the package."""
-
-RECENT = 4096
-"""Fingerprints that are compared one by one before they go to the index on disk."""
 
 
 def md5(data: bytes) -> bytes:
@@ -250,8 +248,10 @@ class SimhashIndex:
 
     Notes
     -----
-    Up to 4,096 added fingerprints are compared one by one, so that `add` between two questions
-    costs no commit. `close`, or leaving `with`, commits them to a lasting index.
+    Up to 4,096 additions and as many deletions wait in memory for a commit together, and
+    `get_near_dups` counts them in. `close`, or leaving `with`, commits them to a lasting index. It
+    has no pickle and no copy: to use it in another process, give it a path, close it, and open the
+    path there.
     """
 
     def __init__(
@@ -264,8 +264,8 @@ class SimhashIndex:
         folder = None if path is not None else tempfile.TemporaryDirectory(prefix="simindex-")
         where = path if folder is None else f"{folder.name}/index"
         index = open(where, "c", options=IndexOptions(bits=bits, keys="str"))
-        self._held = _Held(index, bits // 64, folder)
-        self._finished = weakref.finalize(self, self._held.finish)
+        self._rows = NamedRows(index, bits // 64, folder)
+        self._finished = weakref.finalize(self, self._rows.finish)
         for name, fingerprint in objs:
             self.add(name, fingerprint)
 
@@ -276,21 +276,27 @@ class SimhashIndex:
         """
         row = self._row(simhash)
         near: dict[str, int] = {}
-        for name, distance in self._held.near(row, self.k):
+        for name, distance in self._rows.near(row, self.k):
             near[name] = min(distance, near.get(name, self.f))
         return sorted(near, key=lambda name: (near[name], name))
 
     def add(self, obj_id: Any, simhash: Simhash) -> None:
         """Adds a fingerprint under a name. Raises InvalidOption if it has another f."""
-        self._held.add(str(obj_id), self._row(simhash))
+        self._rows.add(str(obj_id), self._row(simhash))
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
         """Deletes a fingerprint of a name, if it is there; others of the name stay."""
-        self._held.delete(str(obj_id), self._row(simhash))
+        self._rows.delete(str(obj_id), self._row(simhash))
 
     def close(self) -> None:
         """Commits what was added, and closes the index; a temporary one is removed."""
         self._finished()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a SimhashIndex is on disk and cannot be pickled or copied: give it a path, close it, "
+            "and open that path where you need it"
+        )
 
     def __enter__(self) -> SimhashIndex:
         return self
@@ -304,62 +310,8 @@ class SimhashIndex:
     def _row(self, simhash: Simhash) -> U64:
         _require_f(simhash, self.f)
         value = simhash.value & ((1 << self.f) - 1)
-        data = value.to_bytes(8 * self._held.words, "big")
+        data = value.to_bytes(8 * self._rows.words, "big")
         return np.frombuffer(data, ">u8").astype(np.uint64)[None, :]
-
-
-class _Held:
-    """What a SimhashIndex holds, which outlives it until it is stored."""
-
-    def __init__(
-        self, index: Index, words: int, folder: tempfile.TemporaryDirectory[str] | None
-    ) -> None:
-        self._index, self.words, self._folder = index, words, folder
-        self._rows: U64 = np.empty((RECENT, words), np.uint64)
-        self._names: list[str] = []
-
-    def near(self, row: U64, k: int) -> Iterator[tuple[str, int]]:
-        """Names and distances within k bits of a row."""
-        for match in self._index.query(row, h=k):
-            yield str(match.key), match.distance
-        recent = self._rows[: len(self._names)]
-        distance = np.bitwise_count(recent ^ row).sum(axis=1, dtype=np.int64)
-        for place in np.flatnonzero(distance <= k).tolist():
-            yield self._names[place], int(distance[place])
-
-    def add(self, name: str, row: U64) -> None:
-        self._rows[len(self._names)] = row
-        self._names.append(name)
-        if len(self._names) == RECENT:
-            self._store()
-
-    def delete(self, name: str, row: U64) -> None:
-        self._store()
-        held = self._index.get(name)
-        if held is None:
-            return
-        rest = held.rows[(held.rows != row).any(axis=1)]
-        if len(rest) < len(held):
-            self._index.delete(keys=[name])
-            if len(rest):
-                self._index.append(Batch(rest, keys=[name] * len(rest)))
-            self._index.commit()
-
-    def finish(self) -> None:
-        try:
-            if self._folder is None:
-                self._store()
-            self._index.close()
-        finally:
-            if self._folder is not None:
-                self._folder.cleanup()
-
-    def _store(self) -> None:
-        if self._names:
-            rows = self._rows[: len(self._names)].copy()
-            self._index.append(Batch(rows, keys=self._names))
-            self._index.commit()
-            self._names = []
 
 
 def _require_f(simhash: Simhash, f: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import hashlib
+import pickle
 import re
 import tempfile
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.compat import simhash as module
+from simindex.compat import named_rows
 from simindex.compat.simhash import Simhash, SimhashIndex, batch
 from simindex.errors import InvalidBatch, InvalidOption
 
@@ -129,7 +131,7 @@ def test_an_index_answers_as_a_set_does(
 ) -> None:
     held: set[tuple[str, int]] = set()
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(module, "RECENT", recent)
+        patch.setattr(named_rows, "RECENT", recent)
         index = SimhashIndex([("z", Simhash(3, f))], f, k, path=Path(folder, "i.sim"))
         held.add(("z", 3))
         for what, name, value in operations:
@@ -168,3 +170,32 @@ def test_what_is_dropped_is_stored_and_what_is_temporary_goes(tmp_path: Path) ->
         patch.setattr(tempfile, "tempdir", str(tmp_path))
         SimhashIndex([("a", Simhash(5))]).close()
     assert [path.name for path in tmp_path.iterdir()] == ["i.sim"]
+
+
+def test_an_index_is_not_pickled_or_copied(tmp_path: Path) -> None:
+    """At once, and not where it would be loaded."""
+    with SimhashIndex([("a", Simhash(5))], path=tmp_path / "i.sim") as index:
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="give it a path"):
+                copied(index)
+        assert index.get_near_dups(Simhash(5)) == ["a"]
+
+
+def test_deletions_wait_for_a_commit_and_are_counted_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_rows, "RECENT", 4)
+    names = [(f"n{number}", Simhash(number << 8)) for number in range(8)]
+    with SimhashIndex([*names, ("n1", Simhash(1 << 30))], path=tmp_path / "i.sim", k=0) as index:
+        committed = index._rows._index.generation
+        for name, fingerprint in names[:3]:
+            index.delete(name, fingerprint)
+            assert index.get_near_dups(fingerprint) == []
+        assert index.get_near_dups(Simhash(1 << 30)) == ["n1"]
+        index.add("n2", names[2][1])
+        assert index.get_near_dups(names[2][1]) == ["n2"]
+        assert index._rows._index.generation == committed
+    with SimhashIndex([], path=tmp_path / "i.sim", k=0) as again:
+        found = [again.get_near_dups(fingerprint) for _, fingerprint in names]
+        assert found == [[], [], *([name] for name, _ in names[2:])]
+        assert again.get_near_dups(Simhash(1 << 30)) == ["n1"]

@@ -1,0 +1,104 @@
+"""Rows under names, in an index on disk whose changes wait in memory for one commit.
+
+    add      -> up to RECENT rows and their names, compared one by one
+    delete   -> leaves these rows at once; of a stored name, the rows that stay
+    near     -> stored rows without those of a deletion, and the recent ones
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from simindex.arrays import U64
+from simindex.index.index import Index
+from simindex.records.batch import Batch
+
+RECENT = 4096
+"""Rows, or names with deletions, that wait in memory before they go to the index on disk."""
+
+
+class NamedRows:
+    """What a SimhashIndex holds, which outlives it until it is stored."""
+
+    def __init__(
+        self, index: Index, words: int, folder: tempfile.TemporaryDirectory[str] | None
+    ) -> None:
+        self._index, self.words, self._folder = index, words, folder
+        self._rows: U64 = np.empty((RECENT, words), np.uint64)
+        self._names: list[str] = []
+        self._left: dict[str, U64] = {}
+        """Of each name with deletions that are not committed: its stored rows that stay."""
+
+    def near(self, row: U64, k: int) -> Iterator[tuple[str, int]]:
+        """Names and distances within k bits of a row."""
+        for match in self._index.query(row, h=k):
+            name = str(match.key)
+            if name not in self._left:
+                yield name, match.distance
+            elif len(left := self._left[name]):
+                distance = _distances(left, row).min()
+                if distance <= k:
+                    yield name, int(distance)
+        distances = _distances(self._rows[: len(self._names)], row)
+        for place in np.flatnonzero(distances <= k).tolist():
+            yield self._names[place], int(distances[place])
+
+    def add(self, name: str, row: U64) -> None:
+        """Adds a row under a name, to others that it has."""
+        self._rows[len(self._names)] = row
+        self._names.append(name)
+        if len(self._names) == RECENT:
+            self._store()
+
+    def delete(self, name: str, row: U64) -> None:
+        """Deletes the rows of a name that are equal to this one; its other rows stay."""
+        recent = self._rows[: len(self._names)]
+        equal = np.flatnonzero((recent == row).all(axis=1)).tolist()
+        gone = {place for place in equal if self._names[place] == name}
+        if gone:
+            kept = [place for place in range(len(self._names)) if place not in gone]
+            rows = np.empty_like(self._rows)
+            rows[: len(kept)] = recent[kept]
+            self._rows, self._names = rows, [self._names[place] for place in kept]
+        held = self._left.get(name)
+        if held is None:
+            stored = self._index.get(name)
+            if stored is None:
+                return
+            held = stored.rows
+        left = held[(held != row).any(axis=1)]
+        if len(left) < len(held):
+            self._left[name] = left
+            if len(self._left) == RECENT:
+                self._store()
+
+    def finish(self) -> None:
+        """Commits what waits, or removes a temporary folder, and closes the index."""
+        try:
+            if self._folder is None:
+                self._store()
+            self._index.close()
+        finally:
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def _store(self) -> None:
+        if not self._names and not self._left:
+            return
+        names = [name for name, left in self._left.items() for _ in left] + self._names
+        rows = np.concatenate([*self._left.values(), self._rows[: len(self._names)]])
+        if self._left:
+            self._index.delete(keys=list(self._left))
+        if names:
+            self._index.append(Batch(rows, keys=names))
+        self._index.commit()
+        self._names, self._left = [], {}
+
+
+def _distances(rows: U64, row: U64) -> Any:
+    """In how many bits each of the rows differs from one: int64 (n,)."""
+    return np.bitwise_count(rows ^ row).sum(axis=1, dtype=np.int64)
