@@ -27,6 +27,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,6 +244,24 @@ def test_the_python_of_the_readme_is_typed(tmp_path: Path) -> None:
         check=False,
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_says_how_to_install_what_its_python_imports(page: Path) -> None:
+    """In a command of pip, by its name or by an extra that has it."""
+    text = page.read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    installed = " ".join(re.findall(r"pip install ([^`\n]+)", text))
+    named = {name for found in re.findall(r"\[([\w,]+)\]", installed) for name in found.split(",")}
+    given = [*project["dependencies"], *(one for name in named for one in extras.get(name, ()))]
+    known = {re.split(r"[^\w-]", one)[0] for one in [*given, *installed.split(), "simindex"]}
+    known.update(re.findall(r"^``` *\w+ file:(\w+)\.py$", text, re.M))
+    for block in blocks(text):
+        words = block.info.split()
+        if words[:1] == ["python"] and "no-run" not in words:
+            imported = set(re.findall(r"^ *(?:import|from) (\w+)", block.text, re.M))
+            assert imported <= known | sys.stdlib_module_names, f"line {block.line}"
 
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))

@@ -66,4 +66,4 @@ def test_the_recipe_is_stored_and_its_batches_are_asked_by_its_radius(tmp_path: 
 )
 def test_what_is_no_text_is_refused(texts: list[str], said: str) -> None:
     with pytest.raises(InvalidBatch, match=said):
-        majority.of_texts(texts, list, hash)
+        majority.of_texts(texts, list, len)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import hashlib
-import pickle
 import re
 import tempfile
 from pathlib import Path
@@ -170,15 +168,6 @@ def test_what_is_dropped_is_stored_and_what_is_temporary_goes(tmp_path: Path) ->
         patch.setattr(tempfile, "tempdir", str(tmp_path))
         SimhashIndex([("a", Simhash(5))]).close()
     assert [path.name for path in tmp_path.iterdir()] == ["i.sim"]
-
-
-def test_an_index_is_not_pickled_or_copied(tmp_path: Path) -> None:
-    """At once, and not where it would be loaded."""
-    with SimhashIndex([("a", Simhash(5))], path=tmp_path / "i.sim") as index:
-        for copied in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(TypeError, match="give it a path"):
-                copied(index)
-        assert index.get_near_dups(Simhash(5)) == ["a"]
 
 
 def test_deletions_wait_for_a_commit_and_are_counted_in(
