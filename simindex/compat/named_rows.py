@@ -27,7 +27,9 @@ class NamedRows:
     def __init__(
         self, index: Index, words: int, folder: tempfile.TemporaryDirectory[str] | None
     ) -> None:
-        self._index, self.words, self._folder = index, words, folder
+        self.words = words
+        """W of the rows."""
+        self._index, self._folder = index, folder
         self._rows: U64 = np.empty((RECENT, words), np.uint64)
         self._names: list[str] = []
         self._left: dict[str, U64] = {}
