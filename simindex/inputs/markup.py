@@ -42,8 +42,8 @@ def read_html(stream: BinaryIO, source: Source) -> Iterator[Document | Later]:
     """The text of a page, under the source's name.
 
     Bad records: what is no text, a page over the limit, of more than MAX_TAGS tags, with an element
-    of more than MAX_ATTRIBUTES or many of hundreds, more than MAX_UNCLOSED formatting elements that are not closed, or
-    nested more than MAX_DEPTH deep.
+    of more than MAX_ATTRIBUTES or many of hundreds, more than MAX_UNCLOSED formatting elements that
+    are not closed, or nested more than MAX_DEPTH deep.
     """
     if source.extract is None:
         yield from read_text(stream, source)
@@ -171,7 +171,9 @@ def _checked(page: str, data: bytes, encoding: str) -> int:
         np.frombuffer(data, np.uint8), MAX_ATTRIBUTES
     )
     if attributes > MAX_ATTRIBUTES:
-        raise Unusable(f"an element has more than {MAX_ATTRIBUTES:,} attributes, or many have hundreds")
+        raise Unusable(
+            f"an element has more than {MAX_ATTRIBUTES:,} attributes, or many have hundreds"
+        )
     if unclosed > MAX_UNCLOSED:
         raise Unusable(f"more than {MAX_UNCLOSED:,} elements such as <b> are not closed")
     return nested

@@ -28,7 +28,7 @@ def back_up(path: Path, to: Path) -> None:
 @pytest.mark.parametrize("within", ["", ".", "segments", "segments/new", "catalog/a", "new"])
 def test_not_the_index_itself(within: str, index_path: Path, ids: set[int], tree: Look) -> None:
     before = tree(index_path)
-    with pytest.raises(InvalidOption, match="itself or within it|is within the index"):
+    with pytest.raises(InvalidOption, match=r"itself or within it|is within the index"):
         back_up(index_path, index_path / within)
     assert tree(index_path) == before
 

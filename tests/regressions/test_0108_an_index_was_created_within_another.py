@@ -1,5 +1,5 @@
-"""`merge A -o A/x` and `build A/x` created an index within the folder of another one, which was then
-refused as a folder that holds what is not its own."""
+"""`merge A -o A/x` and `build A/x` created an index within another one, which was then refused as a
+folder that holds what is not its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_no_index_is_created_within_another(outer: Path, place: str) -> None:
     (outer.parent / "link").symlink_to(outer)
     before = sorted(outer.rglob("*"))
     for path in (outer / place, outer.parent / "link" / place):
-        with pytest.raises(InvalidOption, match="is within the index .*outer.sim"):
+        with pytest.raises(InvalidOption, match=r"is within the index .*outer.sim"):
             simindex.open(path, "c")
         result = CliRunner().invoke(program, ["merge", str(outer), "-o", str(path)])
         assert result.exit_code != 0 and isinstance(result.exception, (SystemExit, InvalidOption))
