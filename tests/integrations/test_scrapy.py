@@ -160,7 +160,15 @@ def test_items_of_other_kinds_pass(crawler: Any, site: Any) -> None:
         ("SIMINDEX_PATH", "", "the setting SIMINDEX_PATH is ''.*give a path"),
         ("SIMINDEX_DISTANCE", "three", "SIMINDEX_DISTANCE is 'three'.*give a number of bits"),
         ("SIMINDEX_COMMIT_S", "-1", "SIMINDEX_COMMIT_S is '-1'.*give a number of seconds"),
-        ("SIMINDEX_RECIPE", '{"bits": 63}', "bits"),
+        ("SIMINDEX_DISTANCE", "65", "SIMINDEX_DISTANCE is 65.*give a number of bits from 0 to 64"),
+        ("SIMINDEX_DISTANCE", "-1", "SIMINDEX_DISTANCE is -1"),
+        ("SIMINDEX_EXPIRE_S", "inf", "SIMINDEX_EXPIRE_S is 'inf'.*give a number of seconds"),
+        ("SIMINDEX_RECIPE", '{"bits": 63}', "SIMINDEX_RECIPE is wrong: option bits=63"),
+        ("SIMINDEX_RECIPE", '{"foo": 1}', "SIMINDEX_RECIPE is .*give options of a recipe"),
+        ("SIMINDEX_RECIPE", "xx", "SIMINDEX_RECIPE is 'xx'.*give options of a recipe"),
+        ("SIMINDEX_RECIPE", "[1]", "SIMINDEX_RECIPE is .*give options of a recipe"),
+        ("SIMINDEX_RECIPE", '{"weighting": "given"}', "no fingerprints of texts alone"),
+        ("SIMINDEX_RECIPE", '{"weighting": "balanced-tfidf"}', "has not learned an idf yet"),
     ],
 )
 @pytest.mark.slow
@@ -243,3 +251,114 @@ def test_components_of_a_process_share_an_index(tmp_path: Path) -> None:
     other.close_spider()
     with simindex.open(tmp_path / "a.sim", "w") as index:
         assert len(index) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "said"),
+    [
+        ({"keys": False}, [], "names its rows by ids"),
+        ({}, [1, 2], "has fingerprints that no recipe made"),
+        ({"keys": "bytes", "recipe": simindex.Recipe()}, [], "names its rows by bytes"),
+        ({"bits": 128}, [], "has fingerprints of 128 bits, and SIMINDEX_RECIPE says 64"),
+    ],
+)
+@pytest.mark.slow
+def test_an_index_that_cannot_take_the_texts_ends_the_crawl_before_it_begins(
+    crawler: Any, site: Any, options: dict[str, Any], rows: list[int], said: str
+) -> None:
+    """Each item failed, and the crawl ended as if there had been none."""
+    with simindex.open(
+        crawler.folder / "pages.sim", "n", options=simindex.IndexOptions(**options)
+    ) as index:
+        if rows:
+            index.append(rows)
+    recipe = {"SIMINDEX_RECIPE": {"bits": 64}} if "bits" in options else {}
+    for components in (
+        {"ITEM_PIPELINES": PIPELINE}, {"ITEM_PIPELINES": {}, "DOWNLOADER_MIDDLEWARES": MIDDLEWARE},
+    ):
+        done = crawler.run(**{**SETTINGS, **components, **recipe})
+        assert said in done.log and "InvalidOption" in done.log
+        assert site.asked == [] and done.items == []
+
+
+@pytest.mark.slow
+def test_an_index_without_rows_takes_the_recipe_of_the_crawl(crawler: Any, site: Any) -> None:
+    simindex.open(crawler.folder / "pages.sim", "n").close()
+    done = crawler.run(**SETTINGS, SIMINDEX_RECIPE={"weighting": "binary"})
+    assert done.code == 0 and done.stats["simindex/rows"] == len(done.items) > 0
+    with simindex.open(crawler.folder / "pages.sim") as index:
+        assert index.recipe == simindex.Recipe(weighting="binary")
+
+
+TEXT = "some words that are long enough to have a fingerprint of their own"
+
+
+@pytest.mark.slow
+def test_an_item_that_the_index_cannot_store_passes(tmp_path: Path) -> None:
+    pytest.importorskip("scrapy", reason="scrapy is not installed")
+    from scrapy.utils.test import get_crawler
+
+    from simindex.integrations.scrapy import NearDuplicatePipeline
+
+    crawler = get_crawler(None, {"SIMINDEX_PATH": str(tmp_path / "a.sim")})
+    pipeline = NearDuplicatePipeline.from_crawler(crawler)
+    pipeline.open_spider()
+    for key in ("http://a/\ud83d", "x" * 70_000):
+        item = {"url": key, "text": TEXT}
+        assert pipeline.process_item(item) is item
+    assert crawler.stats.get_value("simindex/items/refused") == 2
+    pipeline.process_item({"url": "a", "text": TEXT})
+    pipeline.close_spider()
+    assert crawler.stats.get_value("simindex/rows") == 1
+
+
+@pytest.mark.slow
+def test_a_tag_that_came_with_the_request_is_not_that_of_the_page(tmp_path: Path) -> None:
+    pytest.importorskip("scrapy", reason="scrapy is not installed")
+    from scrapy import Request
+    from scrapy.http import HtmlResponse, Response
+    from scrapy.utils.test import get_crawler
+
+    from simindex.integrations.scrapy import FIELD, NearDuplicateMiddleware
+
+    crawler = get_crawler(None, {"SIMINDEX_PATH": str(tmp_path / "a.sim")})
+    middleware = NearDuplicateMiddleware(crawler)
+
+    def seen(url: str, words: str, kind: type[Response], meta: dict[str, Any]) -> Any:
+        request = Request(f"http://{url}", meta=meta)
+        body = f"<html><body><p>{words}</p></body></html>".encode()
+        middleware.process_response(request, kind(
+            request.url, body=body, headers={"Content-Type": "text/html"}, request=request
+        ))
+        return request.meta
+
+    words = " ".join(f"word{number}" for number in range(200))
+    assert FIELD not in seen("a", words, HtmlResponse, {})
+    tagged = seen("b", words, HtmlResponse, {})
+    assert tagged[FIELD]["key"] == "http://a"
+    assert FIELD not in seen("c", words.replace("word", "other"), HtmlResponse, dict(tagged))
+    assert FIELD not in seen("d", words, Response, dict(tagged))
+    middleware._pages.close()
+
+
+@pytest.mark.slow
+def test_an_index_is_shared_by_whatever_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("scrapy", reason="scrapy is not installed")
+    from scrapy.utils.test import get_crawler
+
+    from simindex.integrations.scrapy import NearDuplicatePipeline
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    opened = []
+    for path in ("a.sim", "./a.sim", str(tmp_path / "a.sim"), "link/a.sim"):
+        pipeline = NearDuplicatePipeline.from_crawler(get_crawler(None, {"SIMINDEX_PATH": path}))
+        pipeline.open_spider()
+        opened.append(pipeline)
+    monkeypatch.chdir("/")
+    for pipeline in opened:
+        pipeline.close_spider()
+    with simindex.open(tmp_path / "a.sim", "w") as index:
+        assert not len(index)
