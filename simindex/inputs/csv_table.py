@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, takewhile
 from typing import BinaryIO
 
 from simindex.inputs.csv_dialect import AHEAD_BYTES, dialect_of
@@ -17,6 +17,10 @@ MAX_COLUMNS = 1 << 16
 
 MAX_SEPARATORS = 1 << 22
 """Most separators of a row, those in quotes included: each may be a cell, of 8 bytes in memory."""
+
+
+class _TooLong(Unusable):
+    """A row takes too much before its end is found."""
 
 
 class _Feed:
@@ -38,6 +42,9 @@ class _Feed:
         else:
             # What a pipe has not given yet is not waited for.
             first, cut = first_bytes(stream, HEAD_BYTES).splitlines(keepends=True)[:-1], True
+        short = list(takewhile(lambda line: len(line) < AHEAD_BYTES, first))
+        if len(short) < len(first):
+            first, cut = short or [first[0][:AHEAD_BYTES]], True
         decoded = [line.decode("utf-8", "replace") for line in map(unmarked, first)]
         self.dialect = dialect_of(decoded, path, needed, cut=cut)
         self._separator = self.dialect.separator.encode()
@@ -56,10 +63,10 @@ class _Feed:
             self._row.append((number, line))
         self._row_bytes += self._limit + 1 if line is None else len(line)
         if line is None or self._row_bytes > self._limit:
-            raise Unusable(f"row longer than {self._limit} bytes (an open quote?)")
+            raise _TooLong(f"row longer than {self._limit} bytes (an open quote?)")
         self._separators += line.count(self._separator)
         if self._separators > MAX_SEPARATORS:
-            raise Unusable(f"row of more than {MAX_SEPARATORS:,} separators")
+            raise _TooLong(f"row of more than {MAX_SEPARATORS:,} separators")
         if self.number == 1:
             line = unmarked(line)
         # Bytes that are not UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
@@ -67,7 +74,7 @@ class _Feed:
         return line.decode("utf-8", "surrogateescape")
 
     def leave_broken_row(self) -> None:
-        """Has the next row begin where one can, behind a row with broken quotes.
+        """Has the next row begin where one can, behind a row with broken quotes or without an end.
 
         Its first line is lost. If the next quote ends a cell, the lines up to it are within a cell
         of this row. If it begins one, or there is none, the next line is a row.
@@ -78,8 +85,7 @@ class _Feed:
         quote = (self.dialect.quote or "\n").encode()
         within = 0
         for taken, (number, line) in enumerate(self._looked(), 1):
-            at = -1 if line is None else line.rstrip(b"\r\n").find(quote)
-            if at < 0:
+            if line is None or (at := line.rstrip(b"\r\n").find(quote)) < 0:
                 continue
             if at and line[at - 1 : at] != self._separator:
                 within, self.number = taken, number
@@ -155,14 +161,15 @@ class TableRows:
                 cells = dict(zip(header, row, strict=True))
             except StopIteration:
                 return
-            except csv.Error as error:
+            except (csv.Error, _TooLong) as error:
                 self._feed.leave_broken_row()
                 last = self._feed.number
                 left = f"; lines {line} to {last} are left out" if last > line else ""
-                intake.bad(path, line, f"not CSV: {error}{left}")
+                reason = str(error) if isinstance(error, _TooLong) else f"not CSV: {error}"
+                intake.bad(path, line, reason + left)
                 continue
-            except Unusable as reason:
-                intake.bad(path, line, str(reason), reason.remedy)
+            except Unusable as unusable:
+                intake.bad(path, line, str(unusable), unusable.remedy)
                 continue
             yield line, cells
 
