@@ -41,7 +41,9 @@ class _Feed:
             cut = sum(map(len, first)) >= AHEAD_BYTES
         else:
             # What a pipe has not given yet is not waited for.
-            first, cut = first_bytes(stream, HEAD_BYTES).splitlines(keepends=True)[:-1], True
+            first, cut = first_bytes(stream, HEAD_BYTES).splitlines(keepends=True), True
+            if len(first) > 1 and not first[-1].endswith(b"\n"):
+                first.pop()
         short = list(takewhile(lambda line: len(line) < AHEAD_BYTES, first))
         if len(short) < len(first):
             first, cut = short or [first[0][:AHEAD_BYTES]], True

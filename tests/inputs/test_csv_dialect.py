@@ -117,6 +117,10 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path, take: Take) -> None:
     from simindex.inputs.csv_table import read_table
     from simindex.inputs.document import Intake, Source
 
-    pipe = io.BufferedReader(Pipe(b"id\ttext\n1\t\"a\" b\n2\tc"))  # type: ignore[arg-type]
-    source = Source(path="t.tsv", name="t.tsv", intake=Intake(), limit=1 << 20)
-    assert [one.text for one in read_table(pipe, source)] == ['"a" b', "c"]
+    for data, found in (
+        (b'id\ttext\n1\t"a" b\n2\tc', ['"a" b', "c"]), (b"id;text\n", []), (b"id;text", []),
+        (b"id;text\n1;a, b", ["a, b"]),
+    ):
+        pipe = io.BufferedReader(Pipe(data))  # type: ignore[arg-type]
+        source = Source(path="t.csv", name="t.csv", intake=Intake(), limit=1 << 20)
+        assert [one.text for one in read_table(pipe, source)] == found
