@@ -1,6 +1,10 @@
-"""Names for the arrays that the engine passes on, by the kind and bits of their elements."""
+"""Names for the arrays that the engine passes on, by the kind and bits of their elements; and keys.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,3 +18,14 @@ I64 = NDArray[np.int64]
 F16 = NDArray[np.float16]
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
+
+
+class ByteKeys(list[bytes]):
+    """Keys of bytes: a column of them is one of bytes also where there are none."""
+
+    __slots__ = ()
+
+
+def picked(keys: Any, places: Iterable[int]) -> Any:
+    """The keys of a list at some places, in a list of the same type."""
+    return type(keys)(keys[place] for place in places)

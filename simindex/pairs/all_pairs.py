@@ -88,7 +88,7 @@ def index_pairs(
 def stored_keys(stored: StoredRows, options: IndexOptions, numbers: U64) -> list[Any]:
     """Keys of rows by their numbers, in the same order."""
     places, rows = stored.place(numbers)
-    return list(keys_of(stored.tables, places, rows).decoded(options.key_kind))
+    return keys_of(stored.tables, places, rows).decoded(options.key_kind)
 
 
 def _arranged(found: Found, collapse: bool, fetch: Fetch | None, told: Told) -> Pairs:

@@ -268,7 +268,8 @@ def _listed(
 
 
 def _document_keys(keys: Any, first_row: U32, places: I64) -> list[Any]:
-    return list(keys(first_row[places].astype(np.uint64)))
+    found: list[Any] = keys(first_row[places].astype(np.uint64))
+    return found
 
 
 class Documents:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U32
+from simindex.arrays import I64, U32, ByteKeys
 from simindex.methods.base import Found
 from simindex.options import IndexOptions
 from simindex.records.matches import Matches, MatchKeys, QueryStats
@@ -40,7 +40,7 @@ def match_bytes(words: int) -> int:
 
 def no_matches(stats: QueryStats, options: IndexOptions) -> Matches:
     """The answer where nothing was found."""
-    empty_keys: list[str] = []
+    empty_keys: list[str] | ByteKeys = ByteKeys() if options.key_kind == "bytes" else []
     keyed = options.keyed
     return Matches(NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda _: empty_keys) if keyed else None)
 

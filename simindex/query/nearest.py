@@ -171,4 +171,5 @@ def _fetch_keys(
         table_of = source[present].astype(np.int64)
     keys = keys_of(tables, table_of, rows).decoded(options.key_kind)
     ends = [0, *np.cumsum(present.sum(axis=1)).tolist()]
-    return [keys[first:last] for first, last in pairwise(ends)]  # type: ignore[return-value]
+    kind = type(keys)
+    return [kind(keys[first:last]) for first, last in pairwise(ends)]  # type: ignore[arg-type,return-value]

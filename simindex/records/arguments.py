@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, I64, U8, U64
+from simindex.arrays import F32, I64, U8, U64, ByteKeys
 from simindex.checks import is_whole
 from simindex.errors import InvalidBatch
 from simindex.options import MAX_BITS, MAX_KEY_BYTES
@@ -238,7 +238,10 @@ def as_keys(keys: Any, n: int | None) -> list[str] | list[bytes]:
         raise InvalidBatch(
             f"{n} fingerprints but {len(listed)} keys", found=len(listed), expected=n
         )
-    kind = bytes if listed and isinstance(listed[0], bytes) else str
+    of_bytes = isinstance(keys, ByteKeys) or (bool(listed) and isinstance(listed[0], bytes))
+    kind = bytes if of_bytes else str
+    if of_bytes:
+        listed = ByteKeys(listed)
     if len(listed) >= MANY_KEYS and _all_fit(listed, kind):
         return listed
     for row, key in enumerate(listed):

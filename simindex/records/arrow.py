@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
+from simindex.arrays import ByteKeys
 
 Column = NDArray[Any] | Sequence[str | bytes]
 """Numbers (n,), lists of w numbers (n, w), or keys of one type."""
@@ -30,7 +31,8 @@ def stream(columns: Mapping[str, Column]) -> object:
 def _column(name: str, column: Column) -> tuple[str, str, int, tuple[NDArray[Any], ...]]:
     """Its name, format, numbers in a row if they are a list, and buffers."""
     if not isinstance(column, np.ndarray):
-        return name, "Z" if column and isinstance(column[0], bytes) else "U", 0, packed(column)
+        of_bytes = isinstance(column[0] if column else column, (bytes, ByteKeys))
+        return name, "Z" if of_bytes else "U", 0, packed(column)
     numbers = np.ascontiguousarray(column)
     width = 0 if numbers.ndim == 1 else numbers.shape[1]
     return name, _FORMATS[numbers.dtype.str[1:]], width, (numbers.reshape(-1),)

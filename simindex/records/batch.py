@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, I64, U8, U64
+from simindex.arrays import F32, I64, U8, U64, picked
 from simindex.checks import require
 from simindex.records import arrow
 from simindex.records.arguments import (
@@ -202,7 +202,7 @@ class Batch:
                 require(0 <= number < len(self), "rows", number, expected)
         require(given.ndim == 1, "rows", given.shape, expected)
         rows = given.astype(np.intp, copy=False)
-        keys: Any = None if self.keys is None else [self.keys[i] for i in rows.tolist()]
+        keys: Any = None if self.keys is None else picked(self.keys, rows.tolist())
         return Batch.checked(
             self._rows[rows],
             ids=None if self.ids is None else self.ids[rows],

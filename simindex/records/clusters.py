@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import F32, I64, U16, U64, Bools
+from simindex.arrays import F32, I64, U16, U64, Bools, picked
 from simindex.records import arrow
 from simindex.records.estimate import estimated, standard_error
 from simindex.records.verification import Verification
@@ -259,7 +259,8 @@ class Clusters:
 
 
 def _picked(keys: list[Any], places: I64) -> list[Any]:
-    return [keys[place] for place in places.tolist()]
+    found: list[Any] = picked(keys, places.tolist())
+    return found
 
 
 def _taken(ids: U64, places: NDArray[Any]) -> U64:

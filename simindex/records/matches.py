@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from simindex.arrays import F32, I64, U16, U64
+from simindex.arrays import F32, I64, U16, U64, picked
 from simindex.records import arrow
 from simindex.records.estimate import estimated, standard_error
 from simindex.values import dataclass
@@ -105,7 +105,7 @@ class MatchKeys:
 
 def _of_keys(keys: list[str] | list[bytes]) -> MatchKeys:
     def fetch(places: I64 | None) -> Any:
-        return keys if places is None else [keys[place] for place in places.tolist()]
+        return keys if places is None else picked(keys, places.tolist())
 
     return MatchKeys(fetch)
 
@@ -336,5 +336,6 @@ class TopMatches:
 
     def _flat_keys(self, places: I64 | None) -> Any:
         """Keys of the matches at some places, or of all."""
-        keys = [key for some in self.keys() or () for key in some]
-        return keys if places is None else [keys[place] for place in places.tolist()]
+        lists: Any = self.keys() or [[]]
+        keys = type(lists[0])(key for some in lists for key in some)
+        return keys if places is None else picked(keys, places.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import subprocess
 import sys
 import threading
@@ -193,3 +194,31 @@ left = simindex.Batch(numpy.arange(5, dtype=numpy.uint64)).__arrow_c_stream__()
 """], capture_output=True, text=True, timeout=60, check=False,
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_parts_without_rows_have_the_columns_of_the_others(tmp_path: Path) -> None:
+    """Also those of keys that are bytes."""
+    texts = [" ".join(f"word{(start + number) % 90}" for number in range(80)) for start in (0, 1)]
+    recipe = simindex.Recipe()
+    options = simindex.IndexOptions(keys="bytes", recipe=recipe)
+    with (
+        simindex.open(tmp_path / "e.sim", "n", options=options) as empty,
+        simindex.open(tmp_path / "b.sim", "n", options=options) as index,
+    ):
+        index.append(recipe.batch(texts, keys=[b"a", b"b"]))
+        index.commit()
+        batch = next(iter(index.rows()))
+        found, none = index.query(texts), index.query("another text that is near to nothing here")
+        (pairs,) = index.pairs(h=64)
+        clusters = index.clusters(h=64)
+        parts: list[tuple[Any, Any]] = [
+            (found, none), (found, found.take(np.empty(0, np.int64))),
+            (found, pickle.loads(pickle.dumps(none))),  # noqa: S301
+            (found, index.query([])),
+            (found, empty.query(texts)), (clusters, index.clusters(h=0, singletons=False)),
+            *((pairs, part) for part in index.pairs(h=0)),
+            (batch, batch.take(np.empty(0, np.int64))),
+        ]
+        for some, nothing in parts:
+            assert not len(pa.table(nothing)) and len(pa.table(some))
+            assert pa.table(some).schema == pa.table(nothing).schema

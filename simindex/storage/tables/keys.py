@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U8, U64, Bools
+from simindex.arrays import I64, U8, U64, Bools, ByteKeys
 from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.options import KeyKind
 from simindex.storage.files.checksums import verified, verified_at, verify_spans
@@ -139,7 +139,7 @@ class KeyHeap:
         data, bounds = self.data.tobytes(), self.offsets.tolist()
         raw = [data[a:b] for a, b in pairwise(bounds)]
         if kind == "bytes":
-            return raw
+            return ByteKeys(raw)
         with _sound_keys():
             return [key.decode() for key in raw]
 
