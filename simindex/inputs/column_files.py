@@ -217,6 +217,8 @@ def wanted(schema: Any, source: Source) -> list[str]:
             f"has no column {field!r} (it has {listed})",
             "name the column of the text with --text-field",
         )
+    if str(_kind_of(field, schema)).startswith(("dense_union", "sparse_union")):
+        raise Unusable(f"column {field!r} is a union, not text", "cast it to string")
     if source.all_fields:
         return names
     found = [field]
@@ -235,16 +237,21 @@ def _require_one(names: Sequence[str], field: str) -> None:
 
 
 def _has(schema: Any, field: str) -> bool:
+    return _kind_of(field, schema) is not None
+
+
+def _kind_of(field: str, schema: Any) -> Any:
+    """The type of a field, None if there is none."""
     name = top_of(field, schema.names)
     if name not in schema.names:
-        return False
+        return None
     kind = schema.field(name).type
     for part in field[len(name) + 1 :].split(".") if field != name else ():
         index = kind.get_field_index(part) if hasattr(kind, "get_field_index") else -1
         if index < 0:
-            return False
+            return None
         kind = kind.field(index).type
-    return True
+    return kind
 
 
 def top_of(field: str, names: Sequence[str]) -> str:

@@ -249,3 +249,15 @@ def test_cells_are_decoded_some_at_a_time(
     with suppress(Exception):
         take(path)
     assert held and max(held) * len(text) <= 4 * (64 << 20)
+
+
+@pytest.mark.parametrize("mode", ["dense", "sparse"])
+def test_a_union_is_no_text(tmp_path: Path, take: Take, mode: str) -> None:
+    kinds, texts = pa.array([0, 0], pa.int8()), pa.array(["one", "two"])
+    column = (
+        pa.UnionArray.from_dense(kinds, pa.array([0, 1], pa.int32()), [texts])
+        if mode == "dense" else pa.UnionArray.from_sparse(kinds, [texts])
+    )
+    documents, bad, _ = take(written(tmp_path / "a.arrow", pa.table({"text": column})))
+    assert documents == []
+    assert bad == ["a.arrow: column 'text' is a union, not text: cast it to string"]
