@@ -39,6 +39,10 @@ def met(intake: Intake) -> Iterator[str]:
         more = ", ..." if len(kinds) > SHOWN_KINDS else ""
         total = count(sum(intake.other_records.values()), "record")
         yield f"skipped {total} of archives, without a page or text: {named}{more}"
+    if intake.cut_pages:
+        total = count(sum(intake.cut_pages.values()), "document")
+        named = ", ".join(f"{number:,} {how}" for how, number in intake.cut_pages.most_common())
+        yield f"{total} of archives: only the start of the page was stored ({named})"
     if intake.bad_records:
         yield f"skipped {count(intake.bad_records, 'bad record')}"
 

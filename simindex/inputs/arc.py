@@ -122,7 +122,7 @@ class ArcRecords(Records):
         if not (http.protocol.startswith("HTTP/") and status.isascii() and status.isdecimal()):
             raise Unusable("damaged headers of HTTP: no status")
         self._require_http(int(status), block_at, body_at, body)
-        return of_http(at, "response", headers, http.get_header, int(status), body, long=long)
+        return of_http(at, "response", headers, http.headers, int(status), body, long=long)
 
     def _end(self, stop: int, *, first: bool) -> int:
         """Where the next record begins; Damaged where the length of a block cannot be right.

@@ -9,7 +9,7 @@ next record follows its block.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from simindex.inputs.document import Source, Unusable
@@ -22,6 +22,8 @@ URI, RECORD_ID = "WARC-Target-URI", "WARC-Record-ID"
 
 DOCUMENTS = ("response", "resource", "conversion")
 """Kinds of records that may be documents."""
+
+_LENGTH = re.compile("[0-9]{1,18}")
 
 LOOKED_AT_BYTES = 1 << 16
 """Of a file that begins with no record: where none begins in so many bytes, it is no archive."""
@@ -40,6 +42,9 @@ class Record(NamedTuple):
     charset: str | None = None
     status: int | None = None
     """Of HTTP; None where nobody was asked."""
+    announced_bytes: int | None = None
+    """Of the body, as the server announced it; None where it did not say, or the body may have been
+    stored in another form."""
     transfer: str = ""
     """How the body is encoded on the way, and `encoding` of what it is."""
     encoding: str = ""
@@ -50,19 +55,31 @@ class Record(NamedTuple):
 
     @property
     def cut(self) -> bool:
-        """Whether the archive says that it holds a part of the body only."""
+        """Whether the archive says that it holds the start of the body only."""
         return "WARC-Truncated" in self.headers
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the body has fewer bytes than the server announced."""
+        return self.announced_bytes is not None and len(self.body) < self.announced_bytes
 
 
 def of_http(
-    at: int, kind: str, headers: dict[str, str], http: Callable[[str], str | None],
+    at: int, kind: str, headers: dict[str, str], http: Iterable[tuple[str, str]],
     status: int | None, body: bytes, *, long: bool,
 ) -> Record:
-    """A record of an answer of HTTP, whose headers `http` gives by their names."""
+    """A record of an answer of HTTP with these headers, each of which may come several times."""
+    found: dict[str, list[str]] = {}
+    for name, value in http:
+        found.setdefault(name.strip().lower(), []).append(value.strip())
+    transfer = ",".join(found.get("transfer-encoding", ())).lower()
+    encoding = ",".join(found.get("content-encoding", ())).lower()
+    lengths = {*found.get("content-length", ())}
+    length = lengths.pop() if len(lengths) == 1 and not transfer and not encoding else ""
     return Record(
-        at, kind, headers, *media_type_of(http("Content-Type")), status=status,
-        transfer=(http("Transfer-Encoding") or "").lower(),
-        encoding=(http("Content-Encoding") or "").lower(), body=body, long=long,
+        at, kind, headers, *media_type_of(found.get("content-type", [""])[0]), status=status,
+        announced_bytes=int(length) if _LENGTH.fullmatch(length) else None,
+        transfer=transfer, encoding=encoding, body=body, long=long,
     )
 
 

@@ -134,6 +134,8 @@ class Intake:
     """Files that were read as one text each, and look like JSON lines."""
     other_records: Counter[str] = field(default_factory=Counter)
     """Records of archives that are no pages or texts, by what they are; not errors."""
+    cut_pages: Counter[str] = field(default_factory=Counter)
+    """Documents of archives that are only the start of a page, by how that is known."""
     passed_over: Counter[str] = field(default_factory=Counter)
     """Files in folders that were not read, by the reason; not errors."""
     first_passed_over: dict[str, list[str]] = field(default_factory=dict)

@@ -111,8 +111,8 @@ _FROM = (
 def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
     """The format by the first bytes, if it is one that cannot be read."""
     suffix = bare_suffix(path)
-    if head.startswith(_FOREIGN_MAGICS):
-        one = next(one for one in FOREIGN if head.startswith(one.magics))
+    one = foreign_by_magic(head)
+    if one is not None:
         html = one is UTF_16 and (suffix in HTML_SUFFIXES or is_markup(head))
         return None if html else one
     if head[_TAR_AT : _TAR_AT + 5] == b"ustar":
@@ -141,6 +141,13 @@ def _in_disguise(suffix: str, head: bytes, text_field: str) -> Foreign | None:
     # Of nearly all languages, one byte of two is 0 where there are spaces and punctuation.
     zeros = [head[first::2].count(0) for first in (0, 1)]
     return UTF_16 if min(zeros) * 8 < max(zeros) and max(zeros) * 16 > len(head) else None
+
+
+def foreign_by_magic(head: bytes) -> Foreign | None:
+    """The format that the first bytes name by themselves, if it is one that cannot be read."""
+    if not head.startswith(_FOREIGN_MAGICS):
+        return None
+    return next(one for one in FOREIGN if head.startswith(one.magics))
 
 
 def _xml(suffix: str, head: bytes) -> Foreign | None:

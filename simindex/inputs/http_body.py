@@ -1,7 +1,8 @@
 """What a web server sent, without the encodings of HTTP: chunks, and compression.
 
 A header may claim an encoding that the body does not have, because what wrote the archive has
-undone it. Then the body is taken as it is, unless it looks damaged.
+undone it. Then the body is taken as it is, unless it looks damaged. Or the header that names gzip
+is lost: a body that is whole gzip is decompressed without it.
 """
 
 from __future__ import annotations
@@ -15,11 +16,21 @@ from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.foreign_formats import is_binary
 
+CHUNKED = "chunked"
+
+NO_CODINGS = ("", "identity", "utf-8")
+"""Named as encodings where there is none."""
+
 ANY_HEADER, NO_HEADER = 47, -15
 """Of zlib: gzip or zlib, told by the header, and deflate without one."""
 
 PADDING = b"\0 \t\r\n"
 """What may follow compressed data."""
+
+MAX_CODINGS = 8
+"""Most encodings of a body: each one takes time, and a page has one or two."""
+
+GZIP = b"\x1f\x8b\x08"
 
 ONE_BY_ONE = 64
 """Bytes at the end of a body that are given to a decompressor one by one."""
@@ -43,24 +54,52 @@ def media_type_of(header: str | None) -> tuple[str, str | None]:
 
 
 def body_of(body: bytes, transfer: str, encoding: str, limit: int, *, cut: bool) -> bytes:
-    """The body without its transfer and content encodings.
+    """The body without its transfer and content encodings, the one that was applied last first.
 
     `cut` says that only a part was stored. Unusable for more than `limit` bytes, for what breaks
     off or is damaged, and for an encoding that cannot be read.
     """
-    if "chunked" in transfer:
-        body = _joined_chunks(body, whole=not cut and len(body) <= limit)
-    for name in reversed(encoding.split(",")):
-        name = name.strip()
-        if name in ("gzip", "x-gzip", "deflate"):
+    codings = [
+        *_named("transfer", transfer, CHUNKED), *_named("content", encoding, None)
+    ]
+    if len(codings) > MAX_CODINGS:
+        raise Unusable(f"is encoded more than {MAX_CODINGS} times")
+    for kind, name in codings:
+        if name == CHUNKED and kind == "transfer":
+            body = _joined_chunks(body, whole=not cut and len(body) <= limit)
+        elif name in ("gzip", "x-gzip", "deflate"):
             body = _inflated(body, limit, cut=cut)
         elif name == "br":
             body = _unbrotlied(body, limit)
-        elif name not in ("", "identity", "utf-8"):
-            raise Unusable(f"content encoding {name[:40]!r} cannot be read")
+        else:
+            raise Unusable(f"{kind} encoding {name[:40]!r} cannot be read")
+    if body.startswith(GZIP):
+        body = _without_a_name(body, limit, cut=cut)
     if len(body) > limit:
         raise Unusable(f"longer than {limit} bytes")
     return body
+
+
+def _named(kind: str, header: str, once: str | None) -> list[tuple[str, str]]:
+    """The encodings that a header names, in the order in which they are undone.
+
+    One of them, if it is named more than once, was applied once.
+    """
+    found: list[tuple[str, str]] = []
+    for part in reversed(header.split(",")):
+        name = part.partition(";")[0].strip()
+        if name not in NO_CODINGS and (name != once or (kind, name) not in found):
+            found.append((kind, name))
+    return found
+
+
+def _without_a_name(body: bytes, limit: int, *, cut: bool) -> bytes:
+    """What a body holds that looks like gzip, and whose headers do not say so; else the body."""
+    try:
+        text = _of_members(body, ANY_HEADER, limit, cut=cut)
+    except (zlib.error, Unusable):
+        return body
+    return text if len(text) <= limit else body
 
 
 def _joined_chunks(body: bytes, *, whole: bool) -> bytes:

@@ -228,7 +228,7 @@ class WarcRecords(Records):
         if http is None:
             return Record(at, kind, headers, *media_type_of(given), body=body, long=long)
         self._require_http(http.status_code, block_at, block_at + size - found.content_length, body)
-        return of_http(at, kind, headers, http.get, http.status_code, body, long=long)
+        return of_http(at, kind, headers, http.items(), http.status_code, body, long=long)
 
     def _require_fields(self, at: int, block_at: int) -> None:
         """Unusable where there are other lines than headers, and those that go on with one."""

@@ -167,7 +167,7 @@ def test_others_are_counted(tmp_path: Path, take: Take) -> None:
     assert (documents, bad) == ([], [])
     assert dict(intake.other_records) == {
         "image/png": 1, "application/json": 1, "status 503": 1, "revisit": 1, "metadata": 1,
-        "text/plain": 1, "empty": 1,
+        "text/plain that is binary data": 1, "empty": 1,
     }
 
 
