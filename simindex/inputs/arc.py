@@ -22,6 +22,7 @@ from simindex.inputs.extras import needed
 from simindex.inputs.fed_window import CHUNK_BYTES, Window
 from simindex.inputs.http_body import media_type_of
 from simindex.inputs.magics import ARC_MAGIC
+from simindex.inputs.swallowed_records import SWALLOWS, Heads, swallowed
 
 MAX_LINE_BYTES = 1 << 14
 """Longest line of headers."""
@@ -37,14 +38,25 @@ _LINE = re.compile(
 columns only."""
 
 
+_START = re.compile(
+    rb"\n([A-Za-z][A-Za-z0-9+.-]{0,20}+:[^\n]{0,4096} [0-9A-Fa-f.:-]{1,60} "
+    rb"[0-9]{8,17} [^\n]{0,512}?[0-9]{1,18}\r?\n)"
+)
+
+
+def _body(block: bytes, at: int) -> tuple[int, int] | None:
+    line = _LINE.match(block, at)
+    return None if line is None else (line.end(), line.end() + int(line[5]))
+
+
+_HEADS = Heads(_START, _body)
+
+
 class ArcRecords(Records):
     """Records of an ARC file, in its order, with headers named as in a WARC."""
 
     what = "an ARC file"
-    start: re.Pattern[bytes] = re.compile(
-        rb"\n([A-Za-z][A-Za-z0-9+.-]{0,20}+:[^\n]{0,4096} [0-9A-Fa-f.:-]{1,60} "
-        rb"[0-9]{8,17} [^\n]{0,512}?[0-9]{1,18}\r?\n)"
-    )
+    start: re.Pattern[bytes] = _START
     before = b"\n"
     reach = 6000
 
@@ -81,6 +93,7 @@ class ArcRecords(Records):
                 raise Damaged(f"breaks off: {stop - window.end:,} bytes of its body are missing")
         end = self._end(stop, first=line[0].startswith(ARC_MAGIC))
         if not long:
+            self._require_own(block_at, stop - block_at)
             content = self._content(at, block_at, found)
         return content, end
 
@@ -123,6 +136,15 @@ class ArcRecords(Records):
             raise Unusable("damaged headers of HTTP: no status")
         self._require_http(int(status), block_at, body_at, body)
         return of_http(at, "response", headers, http.headers, int(status), body, long=long)
+
+    def _require_own(self, block_at: int, size: int) -> None:
+        """Damaged for a block that holds the records behind it."""
+        at = None
+        if self._may_look(size):
+            at = swallowed(self._window.look(block_at, size), _HEADS)
+        if at is not None:
+            self._block_at = block_at + at
+            raise Damaged(SWALLOWS)
 
     def _end(self, stop: int, *, first: bool) -> int:
         """Where the next record begins; Damaged where the length of a block cannot be right.

@@ -29,6 +29,10 @@ LOOKED_AT_BYTES = 1 << 16
 """Of a file that begins with no record: where none begins in so many bytes, it is no archive."""
 
 
+MOST_LOOKS = 8
+"""Times that the bytes of an archive are searched for records in blocks, on average."""
+
+
 class Record(NamedTuple):
     """What a web server, or another source, gave."""
 
@@ -104,6 +108,7 @@ class Records:
     def __init__(self, window: Window, source: Source) -> None:
         self._window, self._source = window, source
         self.number: int = 0
+        self._looked = 0
         self._block_at = 0
         """Where the block of the last record begins, or what comes next if none did."""
 
@@ -136,6 +141,14 @@ class Records:
                 self._bad(found, begin)
             else:
                 yield found
+
+    def _may_look(self, size: int) -> bool:
+        """Whether so many bytes may be searched for records, which then counts.
+
+        Records that each reach over all others would take time with the square of their number.
+        """
+        self._looked += size
+        return self._looked <= MOST_LOOKS * self._window.end
 
     def _bad(self, reason: Unusable | Damaged, at: int) -> None:
         """Notes that the last record, which began there, is a bad one."""

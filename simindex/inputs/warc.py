@@ -31,6 +31,7 @@ from simindex.inputs.extras import needed
 from simindex.inputs.fed_window import Window
 from simindex.inputs.http_body import media_type_of
 from simindex.inputs.magics import WARC_MAGIC
+from simindex.inputs.swallowed_records import SWALLOWS, Heads, swallowed
 
 MAX_HEAD_BYTES = 1 << 16
 """Longest headers of a record."""
@@ -86,6 +87,23 @@ _NAMES = _Names(
 )
 
 
+_LENGTH = re.compile(rb"(?i)\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?\n")
+
+
+def _body(block: bytes, at: int) -> tuple[int, int] | None:
+    if _VERSION.match(block, at) is None:
+        return None
+    most = at + MAX_HEAD_BYTES
+    ends = [
+        found + len(mark) for mark in (END, b"\n\n") if (found := block.find(mark, at, most)) >= 0
+    ]
+    length = None if not ends else _LENGTH.search(block, at, min(ends))
+    return None if length is None else (min(ends), min(ends) + int(length[1]))
+
+
+_HEADS = Heads(re.compile(rb"\n\r?\n(WARC/[01]\.[0-9]{1,2}\r?\n)"), _body)
+
+
 class WarcRecords(Records):
     """Records of a WARC file, in its order."""
 
@@ -127,6 +145,7 @@ class WarcRecords(Records):
         goes_on = window.begins(stop, _NEXT)
         end = stop + len(END) if goes_on else self._end(found, block_at, stop)
         if not long:
+            self._require_own(found, block_at, size)
             content = self._content(found, at, block_at)
         return content, end
 
@@ -229,6 +248,18 @@ class WarcRecords(Records):
             return Record(at, kind, headers, *media_type_of(given), body=body, long=long)
         self._require_http(http.status_code, block_at, block_at + size - found.content_length, body)
         return of_http(at, kind, headers, http.items(), http.status_code, body, long=long)
+
+    def _require_own(self, found: Any, block_at: int, size: int) -> None:
+        """Damaged for a block that holds the records behind it, unless its digest is right."""
+        window = self._window
+        if self._may_look(size) and window.find(b"\n" + WARC_MAGIC, block_at, size) >= 0:
+            at = swallowed(window.look(block_at, size), _HEADS)
+            digest = found.headers.get("WARC-Block-Digest") or ""
+            if at is not None and not (
+                _DIGEST.fullmatch(digest) and found.verify_block_digest()
+            ):
+                self._block_at = block_at + at
+                raise Damaged(SWALLOWS)
 
     def _require_fields(self, at: int, block_at: int) -> None:
         """Unusable where there are other lines than headers, and those that go on with one."""
