@@ -13,6 +13,7 @@ headers state a digest of a document and no compression has a checksum, the dige
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -87,6 +88,13 @@ _NAMES = _Names(
 )
 
 
+_USUAL_LENGTH = b"\nContent-Length:"
+_USUAL_TYPE = b"Content-Type: application/http"
+"""As fastwarc expects them."""
+
+_FIELD = re.compile(rb"(?m)^([!#-9;-~]++):")
+_HTTP_TYPE = re.compile(rb"(?mi)^Content-Type:[ \t]*application/http")
+
 _LENGTH = re.compile(rb"(?i)\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*\r?\n")
 
 
@@ -131,6 +139,8 @@ class WarcRecords(Records):
         self._block_at = block_at = self._head_end(at)
         found = self._next(at)
         size: int = found.content_length
+        unusual = size == 0 and (given := self._other_length(at, block_at)) > 0
+        size = given if unusual else size
         stop = block_at + size
         long = size > self._longest
         if not window.fill(block_at + (self._longest if long else size)):
@@ -138,6 +148,7 @@ class WarcRecords(Records):
                 f"breaks off: {window.end - block_at:,} of {size:,} bytes of its body are there"
             )
         if long:
+            found = self._usual(at, block_at, size) if unusual else found
             content = self._content(found, at, block_at)
             self._block_at = stop
             if not window.skip(stop):
@@ -145,6 +156,7 @@ class WarcRecords(Records):
         goes_on = window.begins(stop, _NEXT)
         end = stop + len(END) if goes_on else self._end(found, block_at, stop)
         if not long:
+            found = self._usual(at, block_at, size) if unusual else found
             self._require_own(found, block_at, size)
             content = self._content(found, at, block_at)
         return content, end
@@ -185,16 +197,29 @@ class WarcRecords(Records):
 
     def _begin(self, at: int) -> None:
         """Has fastwarc read from there."""
-        with needed("reading WARC archives", extra="web"):
-            from fastwarc.warc import ArchiveIterator
+        self._window.rewind(at)
+        self._moves = self._window.moves
+        self._records = _records_of(self._window)
 
-        window: Any = self._window
-        window.rewind(at)
-        self._moves = window.moves
-        self._records = iter(ArchiveIterator(
-            window, parse_http=False, stream_detect=False, quirks_mode=True,
-            max_header_len=MAX_HEAD_BYTES,
-        ))
+    def _other_length(self, at: int, block_at: int) -> int:
+        """The length in headers whose name fastwarc does not know; 0 if there is none."""
+        head = self._window.look(at, block_at - at)
+        found = _LENGTH.search(head)
+        return 0 if found is None or _USUAL_LENGTH in head else int(found[1])
+
+    def _usual(self, at: int, block_at: int, size: int) -> Any:
+        """What fastwarc makes of the record there, with headers of usual names, and its first bytes.
+
+        It finds the length and the media type only by these. So it reads the next record anew.
+        """
+        window = self._window
+        self._moves = -1
+        head = _HTTP_TYPE.sub(_USUAL_TYPE, _FIELD.sub(_usual_name, window.look(at, block_at - at)))
+        block = window.look(block_at, min(size, self._longest))
+        try:
+            return next(_records_of(io.BytesIO(head + block)))
+        except BaseException as error:
+            raise _as_damage(error, "damaged headers", Damaged) from error
 
     def _content(self, found: Any, at: int, block_at: int) -> Record | Unusable:
         try:
@@ -232,6 +257,8 @@ class WarcRecords(Records):
                 raise Unusable("damaged: its digest is not the one in its headers")
         http = None
         if kind == "response" and given.startswith("application/http"):
+            if not found.is_http:
+                found = self._usual(at, block_at, size)
             http = _http_headers(found)
             if (
                 payload is not None and _DIGEST.fullmatch(payload)
@@ -314,6 +341,20 @@ class WarcRecords(Records):
             return True
         found = self.start.search(ahead)
         return not ahead[: None if found is None else found.start()].endswith(END)
+
+
+def _usual_name(found: re.Match[bytes]) -> bytes:
+    return _NAMES[found[1].decode("latin-1")].encode("latin-1") + b":"
+
+
+def _records_of(stream: Any) -> Iterator[Any]:
+    with needed("reading WARC archives", extra="web"):
+        from fastwarc.warc import ArchiveIterator
+
+    return iter(ArchiveIterator(
+        stream, parse_http=False, stream_detect=False, quirks_mode=True,
+        max_header_len=MAX_HEAD_BYTES,
+    ))
 
 
 def _http_headers(found: Any) -> Any:
