@@ -208,7 +208,7 @@ class WarcRecords(Records):
         return 0 if found is None or _USUAL_LENGTH in head else int(found[1])
 
     def _usual(self, at: int, block_at: int, size: int) -> Any:
-        """What fastwarc makes of the record there, with headers of usual names, and its first bytes.
+        """What fastwarc makes of the record there, with headers of the usual names.
 
         It finds the length and the media type only by these. So it reads the next record anew.
         """
