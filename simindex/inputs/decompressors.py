@@ -40,6 +40,15 @@ BOMB_BYTES = 1 << 30
 """No file must expand further than `MAX_EXPANSION` times beyond as many bytes: terabytes of a small
 one take hours, if no memory."""
 
+DICTIONARY_MAGIC, ZSTD_MAGIC = b"\x37\xa4\x30\xec", b"\x28\xb5\x2f\xfd"
+"""First bytes of a dictionary of zstd, and of a frame."""
+
+DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
+"""First bytes of the frame in which a .warc.zst has the dictionary of its other frames: then comes
+the size in 4 bytes, and the dictionary, which may be compressed itself."""
+
+MAX_DICTIONARY_BYTES = 1 << 24
+
 MAX_XZ_BYTES = 1 << 27
 """Memory to decompress a .xz; `xz -9` takes 65 MiB. A small file may ask for 4 GiB."""
 
@@ -208,11 +217,15 @@ class ZstReader(io.RawIOBase):
         self.read_bytes: int = 0
         self._text_bytes = 0
         self._large = False
+        self._first = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
+        if self._first:
+            self._first = False
+            self._begin()
         while not self._text:
             piece = self._compressed[:SLICE_BYTES] or self._file.read(SLICE_BYTES)
             self._compressed = self._compressed[SLICE_BYTES:]
@@ -235,6 +248,32 @@ class ZstReader(io.RawIOBase):
         buffer[:size] = self._text[:size]
         self._text = self._text[size:]
         return size
+
+    def _begin(self) -> None:
+        """Reads the dictionary, if the file begins with one."""
+        head = self._file.read(8)
+        size = int.from_bytes(head[4:], "little")
+        if not head.startswith(DICTIONARY_FRAME) or size > MAX_DICTIONARY_BYTES:
+            self._compressed = head
+            return
+        data = b""
+        while len(data) < size and (piece := self._file.read(size - len(data))):
+            data += piece
+        self.read_bytes = len(head) + len(data)
+        if len(head) < 8 or len(data) < size:
+            raise EOFError("the file ends within a frame")
+        self._frames = 1
+        try:
+            if data.startswith(ZSTD_MAGIC):
+                made = self._zstandard.ZstdDecompressor(max_window_size=MAX_DICTIONARY_BYTES)
+                data = made.stream_reader(data).read(MAX_DICTIONARY_BYTES)
+            if data.startswith(DICTIONARY_MAGIC):
+                self._decompressor = self._zstandard.ZstdDecompressor(
+                    self._zstandard.ZstdCompressionDict(data), max_window_size=MAX_WINDOW_BYTES
+                )
+                self._decompressor.decompressobj()
+        except (self._zstandard.ZstdError, ValueError) as error:
+            raise Damaged(f"its dictionary is damaged: {error}") from error
 
     def _window(self, head: bytes) -> int:
         """What the frame that begins here asks for; MAX_WINDOW_BYTES if its header is not whole."""

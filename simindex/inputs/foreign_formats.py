@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+from simindex.inputs.binary_data import HEAD_BYTES as HEAD_BYTES
+from simindex.inputs.binary_data import is_binary as is_binary
 from simindex.inputs.fields import MISSING, field_of
 from simindex.inputs.remote_files import file_name
 from simindex.inputs.streams import COMPRESSIONS, suffix_of, unmarked
 from simindex.values import dataclass
-
-HEAD_BYTES = 8192
-"""What is looked at; a NUL byte among them makes a file a binary one, as in git."""
-
-CONTROLS = bytes({*range(32), 127} - set(b"\t\n\f\r\x1b"))
-"""Bytes that texts hardly have, and one in ten of compressed ones is."""
-
-MOST_CONTROLS = 0.02
 
 HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 
@@ -62,6 +56,8 @@ OBJECT = Foreign(
 
 _TABLES = (".csv", ".tsv")
 _LINES = (".jsonl", ".ndjson")
+
+TWICE = Foreign("compressed more than once", "decompress it once")
 
 FOREIGN = (
     Foreign("a Feather file of version 1", "write it again with a newer pyarrow", (b"FEA1",)),
@@ -113,6 +109,9 @@ def foreign(path: str, head: bytes, text_field: str) -> Foreign | None:
     suffix = bare_suffix(path)
     one = foreign_by_magic(head)
     if one is not None:
+        is_compressed = any(head.startswith(magics) for magics in COMPRESSIONS.values())
+        if is_compressed and suffix_of(file_name(path)) in COMPRESSIONS:
+            return TWICE
         html = one is UTF_16 and (suffix in HTML_SUFFIXES or is_markup(head))
         return None if html else one
     if head[_TAR_AT : _TAR_AT + 5] == b"ustar":
@@ -170,13 +169,6 @@ def looks_like(head: bytes) -> str:
     if is_binary(head):
         return "binary data"
     return "JSON" if is_array(head) or head.lstrip()[:2] in (b'{"', b"{\n", b"{}") else "text"
-
-
-def is_binary(data: bytes) -> bool:
-    """Whether the first bytes have a NUL, or more control characters than any text has."""
-    head = data[:HEAD_BYTES]
-    controls = len(head) - len(head.translate(None, CONTROLS))
-    return b"\0" in head or controls > MOST_CONTROLS * len(head)
 
 
 def is_utf16(data: bytes) -> bool:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from simindex.inputs.binary_data import HEAD_BYTES, is_text
 from simindex.inputs.gzip_members import Damaged
 from simindex.inputs.remote_files import RemoteFile, file_name, is_remote
 
@@ -23,10 +24,11 @@ BUFFER_BYTES = 1 << 17
 """Read of a file at once: so much that counting the bytes takes no time."""
 
 COMPRESSIONS: dict[str, tuple[bytes, ...]] = {
-    ".gz": (b"\x1f\x8b",), ".zst": (b"\x28\xb5\x2f\xfd",), ".xz": (b"\xfd7zXZ\0",),
+    ".gz": (b"\x1f\x8b",), ".xz": (b"\xfd7zXZ\0",),
+    ".zst": (b"\x28\xb5\x2f\xfd", *(b"%c\x2a\x4d\x18" % number for number in range(0x50, 0x60))),
     ".bz2": tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
 }
-"""Suffixes, and the first bytes of such files."""
+"""Suffixes, and the first bytes of such files. Those of a .zst may be of a frame to be skipped."""
 
 MAGIC_BYTES = 10
 """Most of these."""
@@ -52,10 +54,11 @@ def open_bytes(
 ) -> Iterator[BinaryIO]:
     """The decompressed bytes of a file, or of standard input for `-`, or of a copy of that.
 
-    Compression is told by the suffix; by the first bytes for standard input. `read` is told how
-    many bytes of a file were read, as they are on the disk: at the end its size, also of a file
-    that was not read to its end. Raises Unreadable when the file cannot be opened, MissingExtra for
-    .zst without its library.
+    Compression is told by the suffix; by the first bytes for standard input, and for a file whose
+    suffix is wrong: they are those of another compression, or of a text. `read` is told how many
+    bytes of a file were read, as they are on the disk: at the end its size, also of a file that was
+    not read to its end. Raises Unreadable when the file cannot be opened, MissingExtra for .zst
+    without its library.
     """
     if path == STDIN and stdin_copy is None:
         yield _standard_input()
@@ -69,7 +72,7 @@ def open_bytes(
     except OSError as error:
         raise Unreadable(f"cannot be opened: {error.strerror or error}") from error
     with io.BufferedReader(raw, BUFFER_BYTES) as file:
-        compression = _compression_of_bytes(file) if path == STDIN else compression_of(path)
+        compression = _compression_of_bytes(file) if path == STDIN else _compression(file, path)
         yield _decompressed(file, compression)
 
 
@@ -292,6 +295,18 @@ def _unreadable(error: Exception, line: int | None) -> Unreadable:
     if isinstance(error, OSError):
         return Unreadable(f"cannot be read: {error.strerror or error}", line)
     return Unreadable(f"damaged compressed data: {error}", line, getattr(error, "remedy", None))
+
+
+def _compression(file: Any, path: str) -> str:
+    """That of the suffix, unless the first bytes show that it is wrong."""
+    named = compression_of(path)
+    if not named:
+        return ""
+    head = first_bytes(file, HEAD_BYTES)
+    # A file that was cut may end within its first bytes.
+    if any(magic.startswith(head[: len(magic)]) for magic in COMPRESSIONS[named]):
+        return named
+    return _compression_of_bytes(file) or ("" if is_text(head) else named)
 
 
 def _compression_of_bytes(stream: Any) -> str:

@@ -109,7 +109,7 @@ def test_damage_is_a_bad_record_and_never_another_text(
         path.write_bytes(damaged)
         _, bad, _ = take(path)
         assert bad, "the checksum at the end does not match"
-    path.write_bytes(b"plain text, which no program has compressed\n")
+    path.write_bytes(b"\0 bytes, which no program has compressed\n")
     _, bad, _ = take(path)
     assert len(bad) == 1
     assert "damaged compressed data" in bad[0]
@@ -322,3 +322,57 @@ def test_a_small_file_is_not_asked_for_as_much_as_the_limit() -> None:
         assert streams.whole(stream, 1 << 40) == bytes(length)
         assert stream.most <= streams.BUFFER_BYTES
     assert streams.whole(io.BytesIO(bytes(10)), 4) == bytes(5)
+
+
+WORDS = [f'{{"text": "text {number} of many that look alike"}}\n'.encode() for number in range(900)]
+DICTIONARY = zstandard.train_dictionary(2000, WORDS)
+
+
+def framed(dictionary: bytes, number: int = 0x5D) -> bytes:
+    return b"%c\x2a\x4d\x18" % number + len(dictionary).to_bytes(4, "little") + dictionary
+
+
+def with_dictionary(lines: list[bytes]) -> bytes:
+    made = zstandard.ZstdCompressor(dict_data=DICTIONARY)
+    return b"".join(made.compress(line) for line in lines)
+
+
+@pytest.mark.parametrize("squeezed", [False, True])
+def test_a_dictionary_in_front_of_a_zst_is_used(
+    tmp_path: Path, take: Take, squeezed: bool
+) -> None:
+    held = DICTIONARY.as_bytes()
+    path = tmp_path / "a.jsonl.zst"
+    head = framed(zstandard.compress(held) if squeezed else held)
+    path.write_bytes(head + with_dictionary(WORDS) + zstandard.compress(WORDS[0]))
+    documents, bad, _ = take(path)
+    assert (documents[-1].text, bad) == ("text 0 of many that look alike", [])
+    assert len(documents) == len(WORDS) + 1
+
+
+def test_a_dictionary_that_is_damaged_is_told(tmp_path: Path, take: Take) -> None:
+    held, path = DICTIONARY.as_bytes(), tmp_path / "a.jsonl.zst"
+    rest = with_dictionary(WORDS[:3])
+    wrong = [
+        rest, framed(held[:90]) + rest, framed(held[:4] + b"\xff" * 90) + rest, framed(b"") + rest,
+        framed(zstandard.compress(held)[:-9]) + rest, framed(b"\x28\xb5\x2f\xfd") + rest,
+        framed(held)[:900], framed(held)[:6], framed(held, 0x5C) + rest,
+        b"\x5d\x2a\x4d\x18\xff\xff\xff\xff" + held + rest,
+    ]
+    for data in wrong:
+        path.write_bytes(data)
+        documents, bad, _ = take(path)
+        assert documents == [] and len(bad) == 1, (data[:40], bad)
+    path.write_bytes(framed(b"not a dictionary") + compressed(WORDS[0], ".zst"))
+    assert len(take(path)[0]) == 1
+
+
+def test_a_dictionary_is_not_made_without_bound(tmp_path: Path, take: Take) -> None:
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(framed(zstandard.compress(DICTIONARY.as_bytes() + bytes(1 << 28))))
+    tracemalloc.start()
+    try:
+        take(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
