@@ -28,13 +28,13 @@ SHARES: dict[str, float] = {
     "probe": 7, "sweep": 3, "bphs": 5, "top": 2, "columns": 2, "issl": 0.8, "pairs": 0.4,
     "text": 1, "lmdb": 2.5, "segments": 0.1, "catalog": 0.1, "values": 0.3, "documents": 0.2,
     "arguments": 0.1, "wrecks": 0.002, "warc": 0.1, "arc": 0.1, "html": 0.1, "cells": 0.05,
-    "arrays": 0.1, "tables": 0.1, "compressed": 0.1,
+    "arrays": 0.1, "tables": 0.1, "compressed": 0.1, "numpy": 0.1,
 }
 """Executions of each target, in proportion: more of the faster ones."""
 
 PYTHON = (
     "segments", "catalog", "values", "documents", "arguments", "wrecks", "warc", "arc", "html",
-    "cells", "arrays", "tables", "compressed",
+    "cells", "arrays", "tables", "compressed", "numpy",
 )
 """Targets of `fuzzing.targets`."""
 

@@ -21,7 +21,10 @@ def test_a_clean_reading_is_not_spoken_of() -> None:
 
 
 def test_all_that_a_reading_met_is_said_once() -> None:
-    intake = Intake(markup=1, like_lines=2, bad_records=3)
+    intake = Intake(
+        markup=1, like_lines=2, bad_records=3, cut_pages=Counter({"WARC-Truncated": 1}),
+        other_records=Counter({"request": 2}),
+    )
     for path in ("a.bin", "b.bin", "c/d.bin", "e.bin"):
         intake.pass_over(path, "binary file")
     intake.pass_over("rows.npy", "fingerprints")
@@ -32,6 +35,8 @@ def test_all_that_a_reading_met_is_said_once() -> None:
         "1 HTML file read with the markup, so pages with the same template may look alike: leave "
         "out --html raw and --format text",
         "2 files look like JSON lines and were read as one text each: give --format jsonl",
+        "skipped 2 records of archives, without a page or text: 2 request",
+        "1 document of archives: only the start of the page was stored (1 WARC-Truncated)",
         "skipped 3 bad records",
     ]
 

@@ -225,7 +225,8 @@ def test_damage_raises_nothing_else(tmp_path: Path, take: Take) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "options"),
     [("fastwarc.warc", "a.warc", {}), ("warcio.recordloader", "a.arc", {}),
-     ("resiliparse.parse.encoding", "a.warc", {"html": "raw"})],
+     ("resiliparse.parse.encoding", "a.warc", {"html": "raw"}),
+     ("resiliparse.parse.encoding", "a.warc", {}), ("resiliparse.parse.encoding", "a.arc", {})],
 )
 def test_a_missing_package_is_named(
     tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch, module: str, name: str,
@@ -234,7 +235,7 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, module, None)
     head = b"filedesc://a\n" if name == "a.arc" else b""
     (tmp_path / name).write_bytes(head + b"".join(pages("six")))
-    with pytest.raises(MissingExtra, match=r"pip install 'simindex\[web\]'"):
+    with pytest.raises(MissingExtra, match=r"archives needs .*: pip install 'simindex\[web\]'"):
         take(tmp_path / name, **options)
 
 

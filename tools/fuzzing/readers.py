@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import lzma
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from unittest import mock
@@ -25,7 +26,7 @@ from fuzzing.target import Target, workplace
 from simindex.inputs import arc, csv_table, json_lines, markup, warc
 from simindex.inputs.document import Intake
 from simindex.inputs.read_options import ReadOptions
-from simindex.inputs.reading import read
+from simindex.inputs.reading import read, read_fingerprints
 from simindex.options import MAX_KEY_BYTES
 
 LIMIT_BYTES = 1 << 12
@@ -62,12 +63,17 @@ def _record(kind: str, block: bytes, **headers: str) -> bytes:
 
 def _answers() -> list[bytes]:
     pages = [f"<html><body><p>{text}</p></body></html>".encode() for text in TEXTS]
+    packed = gzip.compress(pages[0], mtime=0)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n"
     chunks = b"%x\r\n%s\r\n0\r\n\r\n" % (len(pages[1]), pages[1])
     return [
         head + b"\r\n" + pages[0], head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks,
         head + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(pages[0], mtime=0),
         head + b"Content-Encoding: br\r\n\r\n\x0b\x02\x80hello\x03",
+        head + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (
+            len(packed), packed
+        ),
+        head + b"\r\n" + packed, head + b"Content-Length: 9999\r\n\r\n" + pages[0],
     ]
 
 
@@ -82,6 +88,12 @@ def _warc_seeds() -> list[bytes]:
         _record("conversion", text.encode(), **target, **{"Content-Type": "text/plain"})
         for text in TEXTS
     ]
+    pages.append(pages[2].lower().replace(b"warc/1.0", b"WARC/1.0"))
+    swallowing = re.sub(
+        rb"Content-Length: ([0-9]+)",
+        lambda found: b"Content-Length: %d" % (int(found[1]) + len(wet[1])), wet[0], count=1,
+    )
+    pages += [swallowing, wet[1]]
     contents = [b"".join(pages), _members(pages), b"".join(wet), _members(wet)]
     return [*contents, gzip.compress(contents[0], mtime=0)]
 
@@ -154,11 +166,38 @@ def _compressed_seeds() -> list[bytes]:
     import zstandard
 
     lines = b"".join(json.dumps({"text": text}).encode() + b"\n" for text in TEXTS * 3)
+    trained = zstandard.train_dictionary(300, [b'{"text": "%d of many"}\n' % n for n in range(200)])
+    held = trained.as_bytes()
+    framed = b"\x5d\x2a\x4d\x18" + len(held).to_bytes(4, "little") + held
     return [
         _members([lines, b"", lines]),
         zstandard.ZstdCompressor(write_checksum=True).compress(lines),
         lzma.compress(lines) + bytes(4) + lzma.compress(lines), bz2.compress(lines),
+        lines, framed + zstandard.ZstdCompressor(dict_data=trained).compress(lines),
     ]
+
+
+def _numpy_seeds() -> list[bytes]:
+    import numpy as np
+
+    made = []
+    for rows in (np.arange(5, dtype=np.uint64), np.arange(8, dtype=np.uint64).reshape(4, 2)):
+        out = io.BytesIO()
+        np.save(out, rows)
+        made.append(out.getvalue())
+    made.append(gzip.compress(made[0] + made[1], mtime=0))
+    return [bytes([number]) + seed for number, seed in enumerate(made)]
+
+
+def _read_rows(data: bytes) -> None:
+    kind = _NUMPY[data[0] % len(_NUMPY)] if data else _NUMPY[0]
+    path = workplace() / f"input{kind}"
+    path.write_bytes(data[1:])
+    for some in read_fingerprints([str(path)], ReadOptions(), Intake(max_errors=None)):
+        assert len(some.batch) == len(some.lines)
+
+
+_NUMPY = (".npy", ".npy", ".npy.gz")
 
 
 def _target(
@@ -210,7 +249,9 @@ TARGETS = {
     "arrays": _target("JSON arrays", (".json", ".json", ".json.gz"), _array_seeds),
     "tables": _target("tables", (".csv", ".tsv", ".csv", ".csv"), _table_seeds),
     "compressed": _target(
-        "compressed files", (".jsonl.gz", ".jsonl.zst", ".jsonl.xz", ".jsonl.bz2"),
+        "compressed files",
+        (".jsonl.gz", ".jsonl.zst", ".jsonl.xz", ".jsonl.bz2", ".jsonl.gz", ".jsonl.zst"),
         _compressed_seeds,
     ),
+    "numpy": Target("arrays of numpy", _numpy_seeds, _read_rows),
 }
