@@ -70,9 +70,8 @@ def _answers() -> list[bytes]:
         head + b"\r\n" + pages[0], head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks,
         head + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(pages[0], mtime=0),
         head + b"Content-Encoding: br\r\n\r\n\x0b\x02\x80hello\x03",
-        head + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (
-            len(packed), packed
-        ),
+        head + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed),
         head + b"\r\n" + packed, head + b"Content-Length: 9999\r\n\r\n" + pages[0],
     ]
 
