@@ -160,10 +160,13 @@ def _is_html(record: Record, body: bytes) -> bool:
 
 def _no_text(record: Record, body: bytes) -> str | None:
     """What a decoded body is that is neither a page nor a text, as for files; None if it is one."""
+    if record.kind == "conversion" and record.media_type not in HTML_TYPES:
+        # Its text must be UTF-8, which takes less time to see.
+        return f"{record.media_type or 'no type'} that is binary data" if b"\0" in body else None
     if _is_html(record, body):
         is_wide = is_utf16(body) or is_utf16(body[:HEAD_BYTES].lstrip(PADDING))
         binary = is_binary(body) and not is_wide
-    elif not record.media_type and record.kind != "conversion":
+    elif not record.media_type:
         return "no type"
     else:
         is_wide = False

@@ -59,9 +59,17 @@ def body_of(body: bytes, transfer: str, encoding: str, limit: int, *, cut: bool)
     `cut` says that only a part was stored. Unusable for more than `limit` bytes, for what breaks
     off or is damaged, and for an encoding that cannot be read.
     """
-    codings = [
-        *_named("transfer", transfer, CHUNKED), *_named("content", encoding, None)
-    ]
+    if transfer or encoding:
+        body = _decoded(body, transfer, encoding, limit, cut=cut)
+    if body.startswith(GZIP):
+        body = _without_a_name(body, limit, cut=cut)
+    if len(body) > limit:
+        raise Unusable(f"longer than {limit} bytes")
+    return body
+
+
+def _decoded(body: bytes, transfer: str, encoding: str, limit: int, *, cut: bool) -> bytes:
+    codings = [*_named("transfer", transfer, CHUNKED), *_named("content", encoding, None)]
     if len(codings) > MAX_CODINGS:
         raise Unusable(f"is encoded more than {MAX_CODINGS} times")
     for kind, name in codings:
@@ -73,10 +81,6 @@ def body_of(body: bytes, transfer: str, encoding: str, limit: int, *, cut: bool)
             body = _unbrotlied(body, limit)
         else:
             raise Unusable(f"{kind} encoding {name[:40]!r} cannot be read")
-    if body.startswith(GZIP):
-        body = _without_a_name(body, limit, cut=cut)
-    if len(body) > limit:
-        raise Unusable(f"longer than {limit} bytes")
     return body
 
 

@@ -36,8 +36,8 @@ def take(path: Path, data: bytes, **options: Any) -> tuple[list[str], list[str],
     return [one.text.strip() for one in found], bad, dict(intake.other_records)
 
 
-def twice(headers: bytes) -> Callable[[bytes], bytes]:
-    """A record of a page with these headers, as some servers send them: one a line."""
+def with_headers(headers: bytes) -> Callable[[bytes], bytes]:
+    """Makes a record of a page with these headers of a body."""
 
     def made(body: bytes) -> bytes:
         block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + headers + b"\r\n" + body
@@ -62,7 +62,7 @@ def twice(headers: bytes) -> Callable[[bytes], bytes]:
     ],
 )
 def test_all_encodings_are_undone(tmp_path: Path, body: bytes, headers: bytes) -> None:
-    assert take(tmp_path / "a.warc", twice(headers)(body)) == ([TEXT], [], {})
+    assert take(tmp_path / "a.warc", with_headers(headers)(body)) == ([TEXT], [], {})
 
 
 @pytest.mark.parametrize("html", ["resiliparse", "raw"])
@@ -95,12 +95,18 @@ def test_pages_of_two_bytes_a_character_are_pages(tmp_path: Path, name: str) -> 
     assert take(tmp_path / "a.warc", data) == ([TEXT], [], {})
 
 
+def test_a_text_of_a_wet_file_with_nul_bytes_is_no_text(tmp_path: Path) -> None:
+    data = record("conversion", b"some\0words", Content_Type="text/plain")
+    others = {"text/plain that is binary data": 1}
+    assert take(tmp_path / "a.wet", data) == ([], [], others)
+
+
 def test_an_encoding_that_is_unknown_is_a_bad_record(tmp_path: Path) -> None:
-    found, bad, _ = take(tmp_path / "a.warc", twice(b"Transfer-Encoding: zebra\r\n")(PAGE))
+    found, bad, _ = take(tmp_path / "a.warc", with_headers(b"Transfer-Encoding: zebra\r\n")(PAGE))
     assert (found, bad) == ([], ["transfer encoding 'zebra' cannot be read (at byte 0)"])
 
 
 def test_no_body_is_decoded_without_end(tmp_path: Path) -> None:
     named = b"Content-Encoding: " + b"gzip, " * 9 + b"\r\n"
-    found, bad, _ = take(tmp_path / "a.warc", twice(named)(PAGE))
+    found, bad, _ = take(tmp_path / "a.warc", with_headers(named)(PAGE))
     assert (found, bad) == ([], ["is encoded more than 8 times (at byte 0)"])
