@@ -11,14 +11,13 @@ within the radius that has another key: a page that is fetched again is no dupli
 
 from __future__ import annotations
 
-import logging
-from datetime import timedelta
+from dataclasses import field
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import simindex
-from simindex.errors import InvalidBatch, InvalidOption, SimindexError
+from simindex.errors import InvalidOption
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.markup import EXTRACTORS, extractor
@@ -64,8 +63,7 @@ class Settings:
     commit_s: float
     wait_s: float
     expire_s: float | None
-    recipe: simindex.Recipe | None
-    """Of a new index; None for the default one."""
+    recipe: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: BaseSettings, *, of_responses: bool) -> Self:
@@ -83,54 +81,23 @@ class Settings:
             distance = None if distance is None else int(distance)
         except (TypeError, ValueError):
             raise _refused("SIMINDEX_DISTANCE", distance, "a number of bits") from None
-        expire_s = None
-        if settings.get("SIMINDEX_EXPIRE_S") is not None:
-            expire_s = _seconds(settings, "SIMINDEX_EXPIRE_S", 0.0, most=timedelta.max)
         return cls(
             str(path), action, distance, _seconds(settings, "SIMINDEX_COMMIT_S", 5.0),
-            _seconds(settings, "SIMINDEX_WAIT_S", 0.0), expire_s, _recipe(settings),
+            _seconds(settings, "SIMINDEX_WAIT_S", 0.0),
+            None if settings.get("SIMINDEX_EXPIRE_S") is None
+            else _seconds(settings, "SIMINDEX_EXPIRE_S", 0.0),
+            settings.getdict("SIMINDEX_RECIPE"),
         )
 
-    def require_fit(self, recipe: simindex.Recipe) -> None:
-        """InvalidOption if a recipe makes no fingerprints of texts, or none so far apart."""
-        if self.distance is not None and not 0 <= self.distance <= recipe.bits:
-            raise _refused(
-                "SIMINDEX_DISTANCE", self.distance, f"a number of bits from 0 to {recipe.bits}"
-            )
-        try:
-            recipe.batch(["text"])
-        except SimindexError as error:
-            raise InvalidOption(
-                f"the recipe of {self.path} makes no fingerprints of texts alone: {error.what}",
-                remedy="name another SIMINDEX_PATH, or other options in SIMINDEX_RECIPE",
-                option="SIMINDEX_RECIPE",
-            ) from error
 
-
-def _seconds(
-    settings: BaseSettings, name: str, default: float, most: timedelta | None = None
-) -> float:
+def _seconds(settings: BaseSettings, name: str, default: float) -> float:
     try:
         found = settings.getfloat(name, default)
     except (TypeError, ValueError):
         found = -1.0
-    if not found >= 0 or (most is not None and found > most.total_seconds()):
+    if not found >= 0:
         raise _refused(name, settings.get(name), "a number of seconds from 0 on")
     return found
-
-
-def _recipe(settings: BaseSettings) -> simindex.Recipe | None:
-    name = "SIMINDEX_RECIPE"
-    wanted = 'options of a recipe, such as {"bits": 128}'
-    try:
-        options = settings.getdict(name)
-        return simindex.Recipe(**options) if options else None
-    except SimindexError as error:
-        raise InvalidOption(
-            f"the setting {name} is wrong: {error.what}", remedy=error.remedy, option=name
-        ) from error
-    except (TypeError, ValueError) as error:
-        raise _refused(name, settings.get(name), wanted) from error
 
 
 def _refused(name: str, found: object, wanted: str) -> InvalidOption:
@@ -140,16 +107,7 @@ def _refused(name: str, found: object, wanted: str) -> InvalidOption:
     )
 
 
-def _unusable(path: str, why: str) -> InvalidOption:
-    return InvalidOption(
-        f"the index {path} {why}", remedy="name another SIMINDEX_PATH, which may be new",
-        option="SIMINDEX_PATH", found=path,
-    )
-
-
-_LOG = logging.getLogger("simindex.scrapy")
-
-_OPEN: dict[Path, _Shared] = {}
+_OPEN: dict[str, _Shared] = {}
 _OPENING = Lock()
 
 
@@ -158,36 +116,35 @@ class _Pages:
 
     def __init__(self, settings: Settings, crawler: Crawler) -> None:
         self.settings, self._crawler = settings, crawler
+        self._recipe = simindex.Recipe(**settings.recipe) if settings.recipe else None
         self._index: simindex.Index | None = None
-        self._place: Path = Path()
-        """Of the index, without links."""
 
     def open(self) -> None:
-        """Opens the index, and waits for its turn where another process writes it.
-
-        InvalidOption if the index cannot take the texts.
-        """
-        path = Path(self.settings.path).resolve()
+        """Opens the index, and waits for its turn where another process writes it."""
+        path = self.settings.path
         with _OPENING:
-            shared = _OPEN.get(path) or _Shared(self._opened())
-            try:
-                self._require_usable(shared.index)
-            except BaseException:
+            shared = _OPEN.get(path)
+            if shared is None:
+                shared = _Shared(self._opened(path))
+            index = shared.index
+            if self._recipe is not None and index.recipe != self._recipe:
                 if not shared.users:
-                    shared.index.close()
-                raise
+                    index.close()
+                raise InvalidOption(
+                    f"SIMINDEX_RECIPE is not the recipe of {path}",
+                    remedy="leave it out, or name another SIMINDEX_PATH", option="SIMINDEX_RECIPE",
+                )
             _OPEN[path] = shared
             shared.users += 1
-        self._index, self._place = shared.index, path
+        self._index = index
 
-    def _opened(self) -> simindex.Index:
+    def _opened(self, path: str) -> simindex.Index:
         """The index without what has expired; a new one has what the settings ask for."""
-        path, recipe, expire_s = self.settings.path, self.settings.recipe, self.settings.expire_s
-        options = None
+        expire_s, options = self.settings.expire_s, None
         if not exists(Path(path)):
-            self.settings.require_fit(recipe or simindex.Recipe())
             options = simindex.IndexOptions(
-                keys="str" if recipe else None, recipe=recipe, times=expire_s is not None
+                keys="str" if self._recipe else None, recipe=self._recipe,
+                times=expire_s is not None,
             )
         index = simindex.open(path, "c", options=options, wait_s=self.settings.wait_s)
         try:
@@ -199,39 +156,16 @@ class _Pages:
             raise
         return index
 
-    def _require_usable(self, index: simindex.Index) -> None:
-        path, wanted, options = self.settings.path, self.settings.recipe, index.options
-        recipe = index.recipe
-        if recipe is None:
-            recipe = wanted or simindex.Recipe(bits=options.bits)
-            if len(index):
-                raise _unusable(path, "has fingerprints that no recipe made")
-            if recipe.bits != options.bits:
-                raise _unusable(
-                    path, f"has fingerprints of {options.bits} bits, and SIMINDEX_RECIPE says "
-                    f"{recipe.bits}"
-                )
-        elif wanted not in (None, recipe):
-            raise InvalidOption(
-                f"SIMINDEX_RECIPE is not the recipe of {path}",
-                remedy="leave it out, or name another SIMINDEX_PATH", option="SIMINDEX_RECIPE",
-            )
-        if options.keys is False or (len(index) and not options.keyed):
-            raise _unusable(path, "names its rows by ids, and pages have addresses")
-        if options.keyed and options.key_kind != "str":
-            raise _unusable(path, "names its rows by bytes, and addresses are str")
-        self.settings.require_fit(recipe)
-
     def close(self) -> None:
         """Commits, and closes the index with the last that uses it."""
         index, self._index = self._index, None
         if index is None:
             return
         with _OPENING:
-            shared = _OPEN[self._place]
+            shared = _OPEN[self.settings.path]
             shared.users -= 1
             if not shared.users:
-                del _OPEN[self._place]
+                del _OPEN[self.settings.path]
             try:
                 index.commit()
                 self._set("rows", len(index))
@@ -243,13 +177,8 @@ class _Pages:
         """An earlier text of another key within the radius; else the text is added."""
         index = self._index
         assert index is not None
-        recipe = index.recipe or self.settings.recipe or simindex.Recipe(bits=index.options.bits)
-        try:
-            document = recipe.batch([text], keys=[key])
-        except InvalidBatch as error:
-            self.count(f"{prefix}/refused")
-            _LOG.warning("%s", error.what)
-            return None
+        recipe = index.recipe or self._recipe or simindex.Recipe()
+        document = recipe.batch([text], keys=[key])
         if not len(document):
             self.count(f"{prefix}/without_fingerprint")
             return None
@@ -280,9 +209,8 @@ class NearDuplicatePipeline:
     SIMINDEX_COMMIT_S (5), SIMINDEX_WAIT_S (0), SIMINDEX_EXPIRE_S (never), SIMINDEX_RECIPE (options
     of a new index's recipe).
 
-    An item without the fields passes, and is counted, and so does one that the index cannot store,
-    such as one with a key of more than 65,535 bytes. Statistics: `simindex/items/new`,
-    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, `refused`, at the end
+    An item without the fields passes, and is counted. Statistics: `simindex/items/new`,
+    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, at the end
     `simindex/rows`, and at the beginning `simindex/expired`.
     """
 
@@ -332,7 +260,7 @@ class NearDuplicateMiddleware:
     Looked at are answers of HTML with the status 200, unless the request has
     `meta={"simindex": False}`. A tagged one has `response.meta["near_duplicate_of"]`. A dropped one
     raises IgnoreRequest, so its links are not followed. Statistics: `simindex/responses/new`,
-    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, `refused`.
+    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -353,8 +281,6 @@ class NearDuplicateMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         """The response, unless it is near an earlier one and dropped."""
-        # Requests with the `meta` of a tagged response are common, and are of another page.
-        request.meta.pop(FIELD, None)
         if response.status != 200 or not request.meta.get("simindex", True) or not _is_html(
             response
         ):
