@@ -80,6 +80,8 @@ TESTED_BY = {
     "inputs/archive_records.py": "inputs/test_warc.py",
     "inputs/fed_window.py": "inputs/test_warc.py",
     "index/agreement.py": "index/test_handle.py",
+    "integrations/crawl_settings.py":
+        "regressions/test_0092_errors_of_a_crawl_did_not_name_their_setting.py",
     "index/writing_call.py": "regressions/test_0038_calls_within_calls.py",
     "inputs/fingerprints.py": "inputs/test_exports.py",
     "methods/base.py": "methods/test_query_tables.py",

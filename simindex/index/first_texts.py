@@ -25,3 +25,9 @@ def recipe_of_texts(index: Index) -> Recipe | None:
     Where no row came yet it is the default recipe, by which nothing is found.
     """
     return index._handle.recipe_of_texts() if index.recipe is None else index.recipe
+
+
+def takes_str_keys(index: Index) -> bool:
+    """Whether rows may be added with keys that are str: it has such keys, or the first rows decide.
+    """
+    return index.options.keys == "str" or index._handle.undecided

@@ -11,18 +11,15 @@ within the radius that has another key: a page that is fetched again is no dupli
 
 from __future__ import annotations
 
-from dataclasses import field
-from pathlib import Path
-from threading import Lock
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, Self
 
 import simindex
-from simindex.errors import InvalidOption
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
 from simindex.inputs.markup import EXTRACTORS, extractor
-from simindex.values import dataclass
-from simindex.writing.ownership import exists
+from simindex.integrations.crawl_index import CrawlIndex
+from simindex.integrations.crawl_settings import CrawlSettings, name_of_field, refused
 
 with needed("crawling with Scrapy", extra="scrapy"):
     from itemadapter import ItemAdapter
@@ -32,7 +29,6 @@ with needed("crawling with Scrapy", extra="scrapy"):
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Request, Response
-    from scrapy.settings import BaseSettings
 
 TEXT_FIELDS = ("text", "content", "body")
 """Of items, where SIMINDEX_TEXT_FIELD names none: the first of these that an item has."""
@@ -41,164 +37,6 @@ FIELD = "near_duplicate_of"
 """What a tagged item, and the `meta` of a tagged response, says of the earlier one."""
 
 HTML = ("text/html", "application/xhtml")
-
-ACTIONS = ("drop", "tag")
-
-
-@dataclass
-class _Shared:
-    """An index that is open for writing, and how many components of this process use it."""
-
-    index: simindex.Index
-    users: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a crawl says of its index; InvalidOption names a setting that cannot be."""
-
-    path: str
-    action: str
-    distance: int | None
-    commit_s: float
-    wait_s: float
-    expire_s: float | None
-    recipe: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, settings: BaseSettings, *, of_responses: bool) -> Self:
-        """Those of a component."""
-        kind = "RESPONSE" if of_responses else "ITEM"
-        path = settings.get("SIMINDEX_RESPONSE_PATH") if of_responses else None
-        path = path or settings.get("SIMINDEX_PATH")
-        if not path:
-            raise _refused("SIMINDEX_PATH", path, "a path, such as pages.sim")
-        action = settings.get(f"SIMINDEX_{kind}_ACTION", "tag" if of_responses else "drop")
-        if action not in ACTIONS:
-            raise _refused(f"SIMINDEX_{kind}_ACTION", action, " or ".join(ACTIONS))
-        try:
-            distance = settings.get("SIMINDEX_DISTANCE")
-            distance = None if distance is None else int(distance)
-        except (TypeError, ValueError):
-            raise _refused("SIMINDEX_DISTANCE", distance, "a number of bits") from None
-        return cls(
-            str(path), action, distance, _seconds(settings, "SIMINDEX_COMMIT_S", 5.0),
-            _seconds(settings, "SIMINDEX_WAIT_S", 0.0),
-            None if settings.get("SIMINDEX_EXPIRE_S") is None
-            else _seconds(settings, "SIMINDEX_EXPIRE_S", 0.0),
-            settings.getdict("SIMINDEX_RECIPE"),
-        )
-
-
-def _seconds(settings: BaseSettings, name: str, default: float) -> float:
-    try:
-        found = settings.getfloat(name, default)
-    except (TypeError, ValueError):
-        found = -1.0
-    if not found >= 0:
-        raise _refused(name, settings.get(name), "a number of seconds from 0 on")
-    return found
-
-
-def _refused(name: str, found: object, wanted: str) -> InvalidOption:
-    return InvalidOption(
-        f"the setting {name} is {found!r}", remedy=f"give {wanted}", option=name, found=found,
-        expected=wanted,
-    )
-
-
-_OPEN: dict[str, _Shared] = {}
-_OPENING = Lock()
-
-
-class _Pages:
-    """The texts of one crawl in an index, which all components of the process share."""
-
-    def __init__(self, settings: Settings, crawler: Crawler) -> None:
-        self.settings, self._crawler = settings, crawler
-        self._recipe = simindex.Recipe(**settings.recipe) if settings.recipe else None
-        self._index: simindex.Index | None = None
-
-    def open(self) -> None:
-        """Opens the index, and waits for its turn where another process writes it."""
-        path = self.settings.path
-        with _OPENING:
-            shared = _OPEN.get(path)
-            if shared is None:
-                shared = _Shared(self._opened(path))
-            index = shared.index
-            if self._recipe is not None and index.recipe != self._recipe:
-                if not shared.users:
-                    index.close()
-                raise InvalidOption(
-                    f"SIMINDEX_RECIPE is not the recipe of {path}",
-                    remedy="leave it out, or name another SIMINDEX_PATH", option="SIMINDEX_RECIPE",
-                )
-            _OPEN[path] = shared
-            shared.users += 1
-        self._index = index
-
-    def _opened(self, path: str) -> simindex.Index:
-        """The index without what has expired; a new one has what the settings ask for."""
-        expire_s, options = self.settings.expire_s, None
-        if not exists(Path(path)):
-            options = simindex.IndexOptions(
-                keys="str" if self._recipe else None, recipe=self._recipe,
-                times=expire_s is not None,
-            )
-        index = simindex.open(path, "c", options=options, wait_s=self.settings.wait_s)
-        try:
-            if expire_s is not None:
-                self._set("expired", index.expire(older_than=expire_s))
-                index.commit()
-        except BaseException:
-            index.close()
-            raise
-        return index
-
-    def close(self) -> None:
-        """Commits, and closes the index with the last that uses it."""
-        index, self._index = self._index, None
-        if index is None:
-            return
-        with _OPENING:
-            shared = _OPEN[self.settings.path]
-            shared.users -= 1
-            if not shared.users:
-                del _OPEN[self.settings.path]
-            try:
-                index.commit()
-                self._set("rows", len(index))
-            finally:
-                if not shared.users:
-                    index.close()
-
-    def nearest(self, text: str, key: str, prefix: str) -> simindex.Match | None:
-        """An earlier text of another key within the radius; else the text is added."""
-        index = self._index
-        assert index is not None
-        recipe = index.recipe or self._recipe or simindex.Recipe()
-        document = recipe.batch([text], keys=[key])
-        if not len(document):
-            self.count(f"{prefix}/without_fingerprint")
-            return None
-        found = index.seen_or_add(
-            document, h=self.settings.distance, commit_s=self.settings.commit_s
-        )
-        if found is not None and found.key != key:
-            self.count(f"{prefix}/near_duplicates")
-            return found
-        self.count(f"{prefix}/{'new' if found is None else 'fetched_again'}")
-        return None
-
-    def count(self, name: str) -> None:
-        """One more in the statistics of the crawl."""
-        if self._crawler.stats is not None:
-            self._crawler.stats.inc_value(f"simindex/{name}")
-
-    def _set(self, name: str, value: int) -> None:
-        if self._crawler.stats is not None:
-            self._crawler.stats.set_value(f"simindex/{name}", value)
 
 
 class NearDuplicatePipeline:
@@ -216,10 +54,10 @@ class NearDuplicatePipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
-        self._pages = _Pages(Settings.of(settings, of_responses=False), crawler)
-        text_field = settings.get("SIMINDEX_TEXT_FIELD")
+        self._pages = CrawlIndex(CrawlSettings.of(settings, of_responses=False), crawler)
+        text_field = name_of_field(settings, "SIMINDEX_TEXT_FIELD", None)
         self._text_fields = TEXT_FIELDS if text_field is None else (text_field,)
-        self._key_field = settings.get("SIMINDEX_KEY_FIELD", "url")
+        self._key_field = name_of_field(settings, "SIMINDEX_KEY_FIELD", "url")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -266,10 +104,10 @@ class NearDuplicateMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         from scrapy import signals
 
-        self._pages = _Pages(Settings.of(crawler.settings, of_responses=True), crawler)
+        self._pages = CrawlIndex(CrawlSettings.of(crawler.settings, of_responses=True), crawler)
         html = crawler.settings.get("SIMINDEX_HTML", next(iter(EXTRACTORS)))
-        if html not in EXTRACTORS:
-            raise _refused("SIMINDEX_HTML", html, " or ".join(EXTRACTORS))
+        if not isinstance(html, str) or html not in EXTRACTORS:
+            raise refused("SIMINDEX_HTML", html, " or ".join(EXTRACTORS))
         self._text_of = extractor(html)
         crawler.signals.connect(self._pages.close, signal=signals.spider_closed)
         self._pages.open()  # not by a signal: of its handlers Scrapy only logs the errors
