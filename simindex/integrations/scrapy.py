@@ -47,9 +47,13 @@ class NearDuplicatePipeline:
     SIMINDEX_COMMIT_S (5), SIMINDEX_WAIT_S (0), SIMINDEX_EXPIRE_S (never), SIMINDEX_RECIPE (options
     of a new index's recipe).
 
-    An item without the fields passes, and is counted. Statistics: `simindex/items/new`,
-    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`, at the end
-    `simindex/rows`, and at the beginning `simindex/expired`.
+    An item passes, and is counted, if it has no text, no key, or a key that an index cannot store.
+    Statistics: `simindex/items/new`, `near_duplicates`, `fetched_again`, `without_text`,
+    `without_key`, `invalid_key`, `without_fingerprint`, `not_tagged`, at the end `simindex/rows`,
+    and at the beginning `simindex/expired`.
+
+    With the action `tag` the pipeline owns the field `near_duplicate_of`: it removes a tag that an
+    item got from another one. Items of a class without this field pass, and count as `not_tagged`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -74,19 +78,34 @@ class NearDuplicatePipeline:
 
     def process_item(self, item: Any) -> Any:
         """The item, tagged if it is near an earlier one and not dropped."""
-        adapter = ItemAdapter(item)
+        adapter, tags = ItemAdapter(item), self._pages.settings.action == "tag"
+        if tags and adapter.get(FIELD) is not None:  # of the item that this one was copied from
+            self._tag(adapter, None)
         text = next((adapter[name] for name in self._text_fields if adapter.get(name)), None)
         key = adapter.get(self._key_field)
-        if not isinstance(text, str) or not isinstance(key, str):
+        if not isinstance(text, str):
             self._pages.count("items/without_text")
+            return item
+        if not isinstance(key, str):
+            self._pages.count("items/without_key")
             return item
         found = self._pages.nearest(text, key, "items")
         if found is None:
             return item
-        if self._pages.settings.action == "drop":
+        if not tags:
             raise DropItem(_said(found, key))
-        adapter[FIELD] = _told(found)
+        self._tag(adapter, _told(found))
         return item
+
+    def _tag(self, adapter: ItemAdapter, told: dict[str, Any] | None) -> None:
+        """Sets or removes the tag, unless the class of the item has no such field or forbids it."""
+        try:
+            if told is None and isinstance(adapter.item, MutableMapping):
+                del adapter[FIELD]
+            else:
+                adapter[FIELD] = told
+        except (KeyError, AttributeError, TypeError, ValueError):
+            self._pages.count("items/not_tagged")
 
 
 class NearDuplicateMiddleware:
@@ -96,9 +115,10 @@ class NearDuplicateMiddleware:
     (SIMINDEX_PATH) and SIMINDEX_HTML (resiliparse), how the text is found.
 
     Looked at are answers of HTML with the status 200, unless the request has
-    `meta={"simindex": False}`. A tagged one has `response.meta["near_duplicate_of"]`. A dropped one
-    raises IgnoreRequest, so its links are not followed. Statistics: `simindex/responses/new`,
-    `near_duplicates`, `fetched_again`, `without_text`, `without_fingerprint`.
+    `meta={"simindex": False}`. A tagged one has `response.meta["near_duplicate_of"]`; a tag that a
+    request got from another response is removed. A dropped one raises IgnoreRequest, so its links
+    are not followed. Statistics: `simindex/responses/new`, `near_duplicates`, `fetched_again`,
+    `without_text`, `invalid_key`, `without_fingerprint`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -117,8 +137,13 @@ class NearDuplicateMiddleware:
         """As Scrapy makes it; InvalidOption ends the crawl before it begins."""
         return cls(crawler)
 
+    def process_request(self, request: Request) -> None:
+        """Removes a tag of another response, which errbacks would see, too."""
+        request.meta.pop(FIELD, None)
+
     def process_response(self, request: Request, response: Response) -> Response:
         """The response, unless it is near an earlier one and dropped."""
+        request.meta.pop(FIELD, None)  # a middleware that answers itself skips `process_request`
         if response.status != 200 or not request.meta.get("simindex", True) or not _is_html(
             response
         ):
