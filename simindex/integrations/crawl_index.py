@@ -94,6 +94,8 @@ class CrawlIndex:
             return simindex.open(settings.path, "w", wait_s=settings.wait_s)
         except IndexNotFound:
             pass
+        except InvalidOption as error:
+            raise of_setting(settings.path_setting, error) from error
         self._check(self._recipe, self._recipe.bits)
         options = simindex.IndexOptions(
             keys="str" if settings.recipe else None, recipe=settings.recipe,
@@ -167,12 +169,16 @@ class CrawlIndex:
         try:
             recipe.batch([])
         except InvalidOption as error:
+            if error.data["option"] == "tokenizer":
+                raise of_setting(
+                    RECIPE, error,
+                    remedy='give "tokenizer" the function, in settings of Python',
+                ) from error
             if self.settings.recipe is None:
                 raise self._unfit(f"has a recipe for other uses, {error.what}") from error
             raise of_setting(
-                RECIPE, error, remedy="give other options; or create an index whose recipe is "
-                f"fitted or has its tokenizer, give {self.settings.path_setting} its path, and "
-                "leave this setting out"
+                RECIPE, error, remedy="give another weighting; or create the index yourself, with "
+                "a recipe that is fitted, and leave this setting out",
             ) from error
         distance = self.settings.distance
         if distance is not None and not 0 <= distance <= bits:

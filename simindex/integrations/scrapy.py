@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scrapy.http import Request, Response
 
 TEXT_FIELDS = ("text", "content", "body")
-"""Of items, where SIMINDEX_TEXT_FIELD names none: the first of these that an item has."""
+"""Of items, where SIMINDEX_TEXT_FIELD names none: the first of these that has a text."""
 
 FIELD = "near_duplicate_of"
 """What a tagged item, and the `meta` of a tagged response, says of the earlier one."""
@@ -81,9 +81,10 @@ class NearDuplicatePipeline:
         adapter, tags = ItemAdapter(item), self._pages.settings.action == "tag"
         if tags and adapter.get(FIELD) is not None:  # of the item that this one was copied from
             self._tag(adapter, None)
-        text = next((adapter[name] for name in self._text_fields if adapter.get(name)), None)
+        texts = (adapter.get(name) for name in self._text_fields)
+        text = next((text for text in texts if isinstance(text, str) and text), None)
         key = adapter.get(self._key_field)
-        if not isinstance(text, str):
+        if text is None:
             self._pages.count("items/without_text")
             return item
         if not isinstance(key, str):

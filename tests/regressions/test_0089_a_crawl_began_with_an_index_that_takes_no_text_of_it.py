@@ -89,7 +89,6 @@ def test_a_distance_is_of_the_index(tmp_path: Path, begin: Any) -> None:
         ({"keys": "str"}, True, "without a recipe"),
         ({}, True, "without a recipe"),
         ({"keys": "str", "recipe": simindex.Recipe(weighting="given")}, False, "weights"),
-        ({"keys": "str", "recipe": words()}, False, "tokenizer"),
     ],
 )
 def test_an_index_that_takes_no_texts_with_keys(
@@ -98,6 +97,12 @@ def test_an_index_that_takes_no_texts_with_keys(
     path = tmp_path / "pages.sim"
     make(path, rows=rows, **options)
     refused(begin, path, f"{said}.*: give SIMINDEX_PATH another path")
+
+
+@KINDS
+def test_an_index_that_has_only_the_name_of_its_tokenizer(tmp_path: Path, begin: Any) -> None:
+    make(tmp_path / "a.sim", keys="str", recipe=words())
+    refused(begin, tmp_path / "a.sim", 'SIMINDEX_RECIPE .*: give "tokenizer" the function')
 
 
 def test_the_setting_that_has_the_path_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("scrapy", reason="scrapy is not installed")
@@ -62,10 +63,13 @@ def test_items_without_a_key_are_told_from_those_without_a_text(tmp_path: Path) 
     pipeline, count = opened(tmp_path)
     for item in ({"text": TEXT}, {"url": b"a", "text": TEXT}, Keyless(TEXT)):
         assert pipeline.process_item(item) is item
-    for item in ({"url": "a"}, {"url": "a", "text": TEXT.encode()}):
+    texts = [None, "", TEXT.encode(), [TEXT], np.zeros(2)]
+    for item in ({"url": "a"}, *({"url": "a", "text": text} for text in texts)):
         assert pipeline.process_item(item) is item
+    assert (count("without_key"), count("without_text"), count("new")) == (3, 6, 0)
+    pipeline.process_item({"url": "a", "text": np.zeros(2), "content": TEXT})
     pipeline.close_spider()
-    assert (count("without_key"), count("without_text"), count("new")) == (3, 2, 0)
+    assert count("new") == 1
 
 
 @pytest.mark.parametrize("kind", [Untaggable, Frozen])

@@ -59,6 +59,12 @@ def test_an_index_without_times(tmp_path: Path) -> None:
     simindex.open(tmp_path / "a.sim", "w").close()
 
 
+def test_a_path_that_is_too_long() -> None:
+    crawler = get_crawler(None, {"SIMINDEX_PATH": "x" * 300})
+    with pytest.raises(InvalidOption, match="the setting SIMINDEX_PATH is not valid"):
+        NearDuplicatePipeline.from_crawler(crawler).open_spider()
+
+
 def test_null_is_no_setting(tmp_path: Path) -> None:
     crawler = get_crawler(
         None, {"SIMINDEX_PATH": tmp_path / "a.sim", "SIMINDEX_RECIPE": None,
