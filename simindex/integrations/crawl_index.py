@@ -54,7 +54,8 @@ class CrawlIndex:
     """The texts of one crawl in an index, which all components of the process share."""
 
     def __init__(self, settings: CrawlSettings, crawler: Crawler) -> None:
-        self.settings, self._crawler = settings, crawler
+        self.settings: CrawlSettings = settings
+        self._crawler = crawler
         self._recipe = settings.recipe or simindex.Recipe()
         self._shared: _Shared | None = None
 

@@ -54,7 +54,7 @@ def test_the_summary_counts_new_files(index: Path, run: Run) -> None:
 
 
 def test_a_wrong_place_is_a_wrong_call(index: Path, run: Run) -> None:
-    assert "within it" in run("backup", "i.sim", "i.sim/copy", code=2).stderr
+    assert "is within the index" in run("backup", "i.sim", "i.sim/copy", code=2).stderr
     run("backup", "i.sim", code=2)
 
 
