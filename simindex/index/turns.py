@@ -212,7 +212,7 @@ class Turns:
             caller.left = now = monotonic()
             if caller.accompanied or self._queue:
                 self._pace.count(now, paired=caller.accompanied)
-            elif self._pace.calls:
+            elif self._pace.calls > 0:
                 self._pace.pause()
             if self._queue and (now >= caller.ends or not caller.comes_back):
                 self._pass_on(caller, now)

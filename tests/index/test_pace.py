@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simindex.index.pace import CALLS, FEWEST, MOST, Pace
+from simindex.index.pace import CALLS, FEWEST, MOST, TRIED, WARM, Pace
 
 
 class Calls:
@@ -21,28 +21,56 @@ class Calls:
             self.pace.count(self.now, paired=paired)
 
 
-def test_the_faster_way_is_found_after_a_stretch_of_each() -> None:
+TRIAL = WARM + TRIED * (CALLS + 1)
+"""Calls of one way in a trial, at most."""
+
+
+def test_the_faster_way_is_found_after_some_stretches_of_each() -> None:
     for paired_s, turns_s in ((1e-5, 2e-5), (2e-5, 1e-5)):
         calls = Calls(paired_s, turns_s)
-        calls.make(2 * (CALLS + 1))
+        calls.make(2 * TRIAL)
         assert calls.pace.paired == (paired_s < turns_s)
 
 
 def test_the_slower_way_is_tried_for_few_calls() -> None:
     calls = Calls(3e-5, 1e-5)
     calls.make(20 * MOST * CALLS)
-    assert 20 <= calls.made[True] / CALLS <= 28
+    assert 20 * TRIED <= calls.made[True] / CALLS <= 30 * (TRIED + 1)
 
 
 def test_a_first_trial_that_was_disturbed_is_soon_mended() -> None:
     calls = Calls(1e-5, 2e-5)
-    calls.now += 1.0
-    calls.make(CALLS // 2)
-    calls.now += 1.0
-    calls.make(CALLS // 2 + 1)
-    calls.make(2 * CALLS)
+    calls.make(WARM)
+    for _ in range(TRIED):
+        calls.now += 1.0
+        calls.make(CALLS // 2)
+        calls.now += 1.0
+        calls.make(CALLS // 2 + 1)
+    calls.make(TRIAL)
     assert not calls.pace.paired
-    calls.make((FEWEST + 2) * (CALLS + 1))
+    calls.make((FEWEST + 1) * (CALLS + 1) + 2 * TRIAL)
+    assert calls.pace.paired
+
+
+def test_one_stretch_that_was_not_disturbed_suffices() -> None:
+    calls = Calls(1e-5, 2e-5)
+    calls.make(WARM)
+    for _ in range(TRIED - 1):
+        calls.make(CALLS // 2)
+        calls.now += 1.0
+        calls.make(CALLS // 2 + 1)
+    calls.make(CALLS + 1 + TRIAL)
+    assert calls.pace.paired
+
+
+def test_the_first_calls_after_a_change_do_not_count() -> None:
+    """Caches are cold then."""
+    calls = Calls(1e-5, 1.1e-5)
+    for _ in range(2):
+        calls.now += 1.0
+        calls.make(WARM)
+        calls.now += 1.0
+        calls.make(TRIED * (CALLS + 1))
     assert calls.pace.paired
 
 
@@ -51,8 +79,18 @@ def test_the_way_that_becomes_faster_is_taken() -> None:
     calls.make(10 * CALLS)
     assert not calls.pace.paired
     calls.took[True] = 5e-6
-    calls.make((MOST + 5) * (CALLS + 1))
+    calls.make((MOST + 5) * (CALLS + 1) + TRIAL)
     assert calls.pace.paired
+
+
+def test_the_way_that_becomes_slower_is_left() -> None:
+    """However fast it was once."""
+    calls = Calls(5e-6, 1e-5)
+    calls.make(4 * FEWEST * CALLS)
+    assert calls.pace.paired
+    calls.took[True] = 3e-5
+    calls.make((MOST + 5) * (CALLS + 1) + TRIAL)
+    assert not calls.pace.paired
 
 
 def test_calls_before_threads_have_changed_do_not_count() -> None:
@@ -60,7 +98,7 @@ def test_calls_before_threads_have_changed_do_not_count() -> None:
     for _ in range(10 * CALLS):
         now += 1.0
         pace.count(now, paired=False)
-    for _ in range(CALLS):
+    for _ in range(TRIAL - 1):
         now += 1e-5
         pace.count(now, paired=True)
     assert pace.paired
@@ -73,5 +111,5 @@ def test_a_pause_begins_a_stretch_anew() -> None:
     calls.make(CALLS)
     calls.pace.pause()
     calls.now += 100.0
-    calls.make(2 * (CALLS + 1))
+    calls.make(2 * TRIAL)
     assert calls.pace.paired
