@@ -2,7 +2,8 @@
 
     stretch    128 calls in one way; its time is what that way takes
     trial      some stretches of one way and then of the other, without the first calls after the
-               change, in which caches are cold: the way of the fastest stretch stays
+               change, in which caches are cold: the way of the fastest stretch stays. It ends with
+               the first stretch that takes far longer than the other way
 
 Beside each other, every call moves what the interpreter works with to the other core. Where both
 cores share a cache, two threads make a fifth more calls than one; where they do not, half as many.
@@ -16,16 +17,19 @@ from math import inf
 CALLS = 128
 """Of a stretch."""
 
-WARM = 64
+WARM = 32
 """Calls after a change that are not in a stretch."""
 
 TRIED = 3
 """Stretches of a trial in each way: other work on the machine disturbs some."""
 
+FAR = 2.0
+"""A stretch that takes so many times longer than one of the other way takes far longer."""
+
 FEWEST, MOST = 16, 512
 """Stretches in one way until the other is tried again: twice as many each time that it is slower.
-The most take a second, of which a slow trial takes 14 ms; the fewest mend a first trial that was
-disturbed."""
+The most take a second, of which a trial that takes far longer takes 4 ms; the fewest mend a trial
+that was disturbed."""
 
 
 class Pace:
@@ -70,7 +74,8 @@ class Pace:
             self._fastest[way] = inf
         self._fastest[way] = min(self._fastest[way], seconds)
         self._left -= 1
-        if self._left:
+        far = self._trial and self._fastest[way] > FAR * self._fastest[not way]
+        if self._left and not far:
             return
         if self._trial:
             faster = self._fastest[True] < self._fastest[False]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from simindex.index.pace import CALLS, FEWEST, MOST, TRIED, WARM, Pace
 
 
@@ -32,35 +34,39 @@ def test_the_faster_way_is_found_after_some_stretches_of_each() -> None:
         assert calls.pace.paired == (paired_s < turns_s)
 
 
-def test_the_slower_way_is_tried_for_few_calls() -> None:
-    calls = Calls(3e-5, 1e-5)
+@pytest.mark.parametrize(("paired_s", "stretches"), [(3e-5, 1), (1.2e-5, TRIED)])
+def test_the_slower_way_is_tried_for_few_calls(paired_s: float, stretches: int) -> None:
+    """For as few as a stretch where it takes far longer."""
+    calls = Calls(paired_s, 1e-5)
     calls.make(20 * MOST * CALLS)
-    assert 20 * TRIED <= calls.made[True] / CALLS <= 30 * (TRIED + 1)
+    most = WARM + stretches * (CALLS + 1)
+    assert 19 * stretches * CALLS <= calls.made[True] <= 26 * most + TRIAL
 
 
 def test_a_first_trial_that_was_disturbed_is_soon_mended() -> None:
     calls = Calls(1e-5, 2e-5)
     calls.make(WARM)
     for _ in range(TRIED):
-        calls.now += 1.0
         calls.make(CALLS // 2)
         calls.now += 1.0
         calls.make(CALLS // 2 + 1)
     calls.make(TRIAL)
     assert not calls.pace.paired
-    calls.make((FEWEST + 1) * (CALLS + 1) + 2 * TRIAL)
+    calls.make((FEWEST + 1) * (CALLS + 1) + TRIAL)
     assert calls.pace.paired
 
 
 def test_one_stretch_that_was_not_disturbed_suffices() -> None:
-    calls = Calls(1e-5, 2e-5)
+    calls = Calls(1.2e-5, 1e-5)
+    calls.make(TRIAL)
+    assert not calls.pace.paired
     calls.make(WARM)
     for _ in range(TRIED - 1):
         calls.make(CALLS // 2)
-        calls.now += 1.0
+        calls.now += 5e-4  # a third of a stretch
         calls.make(CALLS // 2 + 1)
-    calls.make(CALLS + 1 + TRIAL)
-    assert calls.pace.paired
+    calls.make(CALLS + 1 + (FEWEST - TRIED) * (CALLS + 1))
+    assert not calls.pace.paired
 
 
 def test_the_first_calls_after_a_change_do_not_count() -> None:
