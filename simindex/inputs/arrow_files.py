@@ -4,7 +4,8 @@
     stream    schema, dictionaries and batches | end    several may follow each other
 
 A file is read as the stream that is in it, so that a damaged table of contents loses no rows in
-silence. A stream that does not end with its mark was cut.
+silence. A stream that does not end with its mark was cut. Files of polars do not begin with a
+stream: their batches are read where the table of contents says.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from simindex.inputs.arrow_messages import Messages
+from simindex.inputs.arrow_messages import Messages, blocks_of
 from simindex.inputs.column_files import (
     arrow_needed,
     bytes_of,
@@ -36,7 +37,7 @@ PIECE_BYTES = 1 << 20
 def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document | Documents]:
     """Documents of the text column, see `documents_of`."""
     with arrow_needed():
-        from pyarrow import ipc
+        from pyarrow import ArrowException, ipc
 
     size = bytes_of(stream)
 
@@ -49,6 +50,11 @@ def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document | Document
             return _of_streams(opened, messages, source)
         file = ipc.open_file(opened)
         columns = _indices(file.schema, source)
+        opened.seek(FILE_HEAD_BYTES)
+        try:
+            ipc.read_schema(opened)
+        except (ArrowException, OSError):
+            return _of_contents(opened, messages, file, columns, size)
         opened.seek(FILE_HEAD_BYTES)
         return _of_file(opened, messages, file.num_record_batches, columns)
 
@@ -67,6 +73,22 @@ def _of_file(
         raise Unreadable(
             f"damaged: it holds {found:,} batches, and its table of contents lists {listed:,}"
         )
+
+
+def _of_contents(
+    opened: Any, messages: Messages, file: Any, columns: Sequence[int], size: int
+) -> Iterator[Any]:
+    """Batches of an Arrow file by its table of contents, each looked at before it is read."""
+    end = size - len(ARROW_MAGIC)
+    opened.seek(end - 4)
+    length = int.from_bytes(opened.read(4), "little")
+    opened.seek(max(0, end - 4 - length))
+    dictionaries, batches = blocks_of(opened.read(length))
+    for place in dictionaries:
+        messages.look_at(place)
+    for number, place in enumerate(batches):
+        messages.look_at(place)
+        yield file.get_batch(number).select(columns)
 
 
 def _of_stream(opened: Any, messages: Messages) -> Iterator[Any]:

@@ -31,7 +31,7 @@ MOST_DESCRIBED_BYTES = 1 << 28
 _DICTIONARY, _BATCH = 2, 3
 
 _U16, _I32, _U32, _I64 = (Struct("<" + form) for form in "HiIq")
-_BUFFER = Struct("<qq")
+_BUFFER, _BLOCK = Struct("<qq"), Struct("<qi4xq")
 
 
 class Messages:
@@ -57,22 +57,33 @@ class Messages:
         Raises Unreadable where a message says what is not there, or takes too much.
         """
         start = self._opened.tell()
-        while True:
-            found = self._message()
-            if found is None:
-                return False
-            taken = self._taken(found)
-            if self._dictionaries + taken > max(FREE_BYTES, MAX_EXPANSION * found.end):
-                raise Unreadable(
-                    f"a batch expands more than {MAX_EXPANSION} times",
-                    remedy="write the file again, uncompressed or in smaller batches, if it is to "
-                    "be trusted",
-                )
+        while (found := self._looked()) is not None:
             if found.kind == _BATCH:
                 self._opened.seek(start)
                 return True
-            self._dictionaries += taken
             self._opened.seek(found.end)
+        return False
+
+    def look_at(self, place: int) -> None:
+        """The same of the one message at a place."""
+        self._opened.seek(place)
+        if self._looked() is None:
+            raise Unreadable("damaged: its table of contents leads to no message")
+
+    def _looked(self) -> _Message | None:
+        found = self._message()
+        if found is None:
+            return None
+        taken = self._taken(found)
+        if self._dictionaries + taken > max(FREE_BYTES, MAX_EXPANSION * found.end):
+            raise Unreadable(
+                f"a batch expands more than {MAX_EXPANSION} times",
+                remedy="write the file again, uncompressed or in smaller batches, if it is to be "
+                "trusted",
+            )
+        if found.kind == _DICTIONARY:
+            self._dictionaries += taken
+        return found
 
     def _message(self) -> _Message | None:
         """The message that comes, or None at the end."""
@@ -126,6 +137,18 @@ class Messages:
             # -1 says that it is not compressed.
             taken += max(whole, length)
         return taken
+
+
+def blocks_of(contents: bytes) -> tuple[list[int], list[int]]:
+    """Where the dictionaries of a file are, and where its batches are, by its table of contents."""
+    try:
+        table = _Table(contents, _whole(_U32, contents, 0))
+        dictionaries, batches = (
+            [int(block[0]) for block in table.structures(field, _BLOCK)] for field in (2, 3)
+        )
+    except error as damage:
+        raise Unreadable("damaged: its table of contents") from damage
+    return dictionaries, batches
 
 
 class _Message(NamedTuple):

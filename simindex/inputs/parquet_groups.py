@@ -81,7 +81,7 @@ def _of_groups(
 
     @cache
     def each_once(paths: tuple[str, ...]) -> Any:
-        """A reader that gives some columns as dictionaries. There is no such of texts of parts."""
+        """A reader that gives some columns as dictionaries."""
         return parquet.ParquetFile(opened, metadata=file.metadata, **HOW, read_dictionary=paths)
 
     for number in range(file.num_row_groups):
@@ -97,7 +97,7 @@ def _of_groups(
         chunks = {at: _chunk(opened, group, at, leaf, number) for at, leaf in read.items()}
         size = sum(chunk.size for chunk in chunks.values())
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, size)))
-        whole = tuple(read[at].path for at in texts if not chunks[at].parts)
+        whole = tuple(read[at].path for at in texts if chunks[at].each_once)
         first = None
         if any(chunks[at].begins_by_dictionary for at in texts):
             first = next(each_once(whole).iter_batches(batch_size=1, **asked), None)

@@ -29,6 +29,9 @@ _BY_DICTIONARY = (2, 8)
 _IN_FULL = (0, 6)
 """Those of a page that holds each of its texts. Others make texts of parts of those before."""
 
+_EACH_ONCE = (0, *_BY_DICTIONARY)
+"""Those of pages of which pyarrow can give each text once."""
+
 _OF_DATA = {_DATA: (5, 1, 2), _DATA_2: (8, 1, 4)}
 """Of pages of both forms: the field of their own header, and in it those of the number of values
 and of the encoding."""
@@ -60,6 +63,8 @@ class Chunk(NamedTuple):
     """Whether the first rows are places in it, so that who reads one has all of it."""
     values: int
     """Cells of the column, null or not."""
+    each_once: bool
+    """Whether pyarrow can give each text once."""
     parts: int
     """Bytes of the largest page in which texts are made of parts of those before; 0 without."""
 
@@ -80,6 +85,7 @@ def chunk_at(file: BinaryIO, start: int, stored: int) -> Chunk:
         sizes[0] if found and found[0].kind == _DICTIONARY else 0,
         bool(data) and data[0].encoding in _BY_DICTIONARY,
         sum(page.values for page in data),
+        all(page.encoding in _EACH_ONCE for page in data),
         max((page.size for page in data if page.encoding not in whole), default=0),
     )
 

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from simindex.inputs import arrow_messages
+
 Take = Callable[..., Any]
 
 TEXTS = [f"document number {row} about things" for row in range(40)]
@@ -73,3 +75,45 @@ def test_a_pipe_is_told_from_damage(tmp_path: Path, take: Take) -> None:
     path.write_bytes(gzip.compress(stored(pa.array(TEXTS), file=False)))
     _, bad, _ = take(path)
     assert "a pipe or a compressed file has only a next one: unpack it" in bad[0]
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+@pytest.mark.parametrize("kind", ["String", "Categorical"])
+def test_files_of_polars_are_read(
+    tmp_path: Path, take: Take, compression: str, kind: str
+) -> None:
+    """They do not begin with a stream."""
+    polars = pytest.importorskip("polars")
+    parts = [
+        polars.DataFrame({"id": [f"{start + row}" for row in range(20)], "text": polars.Series(
+            TEXTS[start : start + 20], dtype=getattr(polars, kind)
+        )}) for start in (0, 20)
+    ]
+    path = tmp_path / "a.arrow"
+    polars.concat(parts, rechunk=False).write_ipc(path, compression=compression)
+    documents, bad, _ = take(path)
+    assert [(one.key, one.text) for one in documents] == [
+        (f"{row}", text) for row, text in enumerate(TEXTS)
+    ]
+    assert not bad
+    whole = path.read_bytes()
+    dice = random.Random(len(whole))
+    for _ in range(200):
+        damaged = bytearray(whole)
+        damaged[dice.randrange(len(damaged))] ^= 1 << dice.randrange(8)
+        path.write_bytes(damaged)
+        documents, bad, _ = take(path)
+        assert bad or len(documents) == len(TEXTS)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_a_batch_of_polars_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, take: Take, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
+    polars = pytest.importorskip("polars")
+    monkeypatch.setattr(arrow_messages, "FREE_BYTES", 1 << 20)
+    path = tmp_path / "a.arrow"
+    texts = [f"{row} {'a ' * 50_000}" for row in range(60)]
+    polars.DataFrame({"text": texts}).write_ipc(path, compression=compression)
+    documents, bad, _ = take(path)
+    assert documents == [] and "a batch expands more than 100 times" in bad[0]

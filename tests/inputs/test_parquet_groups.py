@@ -128,3 +128,25 @@ def test_texts_that_are_made_of_those_before_are_read(
     documents, bad, _ = take(path)
     assert [(one.key, one.text) for one in documents] == list(zip(keys, texts, strict=True))
     assert not bad
+
+
+def test_files_of_other_writers_are_read_with_all_columns(tmp_path: Path, take: Take) -> None:
+    """DuckDB stores texts by their lengths, of which pyarrow has no dictionary, either."""
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    frame = polars.DataFrame({
+        "id": [f"k{row}" for row in range(5000)],
+        "text": [f"text number {row} " + "word " * (row % 40) for row in range(5000)],
+        "of": [[str(one) for one in range(row % 4)] if row % 3 else None for row in range(5000)],
+        "more": [{"a": "x" * (row % 3), "b": [str(row)] * (row % 3)} for row in range(5000)],
+    })
+    frame.write_parquet(tmp_path / "a.parquet", data_page_size=4096, row_group_size=700)
+    for name, options in (("b", ""), ("c", ", parquet_version v2, row_group_size 2048")):
+        duckdb.sql(
+            f"copy (select * from frame) to '{tmp_path / name}.parquet' (format parquet{options})"
+        )
+    for name in "abc":
+        for all_fields in (False, True):
+            documents, bad, _ = take(tmp_path / f"{name}.parquet", all_fields=all_fields)
+            assert not bad
+            assert [one.text for one in documents] == frame["text"].to_list()
+        assert documents[7].fields == frame.row(7, named=True)

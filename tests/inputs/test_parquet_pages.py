@@ -77,6 +77,9 @@ def test_texts_that_are_made_of_those_before_are_told() -> None:
     }
     assert told["text"].parts == told["text"].largest
     assert not told["of.a"].parts and not told["of.b.list.element"].parts
+    assert [told[one].each_once for one in ("text", "of.a", "of.b.list.element")] == [
+        False, False, True
+    ]
 
 
 def test_a_dictionary_behind_a_page_is_refused() -> None:
