@@ -47,7 +47,8 @@ class _Feed:
         short = list(takewhile(lambda line: len(line) < AHEAD_BYTES, first))
         if len(short) < len(first):
             first, cut = short or [first[0][:AHEAD_BYTES]], True
-        decoded = [line.decode("utf-8", "replace") for line in map(unmarked, first)]
+        first[:1] = map(unmarked, first[:1])
+        decoded = [line.decode("utf-8", "replace") for line in first]
         self.dialect = dialect_of(decoded, path, needed, cut=cut)
         self._separator = self.dialect.separator.encode()
 

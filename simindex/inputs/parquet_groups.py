@@ -74,9 +74,10 @@ def _of_groups(
     reader, which gives each text of a row group once. That one keeps all that it has given of a
     group, and gives them again with each batch.
     """
-    from pyarrow import parquet
+    from pyarrow import ArrowException, parquet
 
     texts = [at for at, leaf in read.items() if leaf.physical_type == "BYTE_ARRAY"]
+    every = tuple(read[at].path for at in texts)
     given = 0
 
     @cache
@@ -93,13 +94,16 @@ def _of_groups(
             )
         asked: dict[str, Any] = {"columns": columns, "row_groups": [number]}
         # Damaged figures of a column are an error here; below they would end the process.
-        next(file.iter_batches(batch_size=1, **asked), None)
+        first = None
+        try:
+            first = next(each_once(every).iter_batches(batch_size=1, **asked), None)
+        except (ArrowException, OSError):  # also of encodings of which it has no dictionary
+            next(file.iter_batches(batch_size=1, **asked), None)
         chunks = {at: _chunk(opened, group, at, leaf, number) for at, leaf in read.items()}
         size = sum(chunk.size for chunk in chunks.values())
         rows = max(1, min(BATCH_ROWS, BATCH_BYTES * max(1, group.num_rows) // max(1, size)))
         whole = tuple(read[at].path for at in texts if chunks[at].each_once)
-        first = None
-        if any(chunks[at].begins_by_dictionary for at in texts):
+        if first is None and any(chunks[at].begins_by_dictionary for at in texts):
             first = next(each_once(whole).iter_batches(batch_size=1, **asked), None)
         longest = max((_longest(chunks[at], group.column(at), first) for at in texts), default=0)
         copied = max(1, min(rows // 4, COPIED_BYTES // max(1, longest)))
