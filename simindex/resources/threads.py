@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock, Thread
@@ -19,16 +20,26 @@ def begin(thread: Thread) -> None:
     """Starts a thread. Raises RuntimeError where the system gives none.
 
     An exception that a signal handler raises meanwhile may keep the thread from its work, and
-    `threading` may keep the thread's object for ever: it must not refer to the work. Where the
-    thread is at work already, `threading` raises KeyError instead.
+    `threading` may keep the thread's object for ever: it must not refer to the work.
     """
+    handled = sys.exc_info()[1]
     try:
         thread.start()
     except BaseException as error:
         thread._target = None  # type: ignore[attr-defined]
-        if isinstance(error, KeyError) and error.__context__ is not None:
-            raise error.__context__ from None
+        _raise_of_a_handler(error, handled)
         raise
+
+
+def _raise_of_a_handler(error: BaseException, handled: BaseException | None) -> None:
+    """Raises what a signal handler raised where `threading` raised an error in its place.
+
+    It raises KeyError where the thread is at work already, and RuntimeError where it gives back a
+    lock that the handler kept it from taking again. `handled` is what was handled before the call.
+    """
+    cause = error.__context__
+    if isinstance(error, (KeyError, RuntimeError)) and cause is not None and cause is not handled:
+        raise cause from None
 
 
 Given = ParamSpec("Given")
@@ -57,10 +68,12 @@ class Pool(ThreadPoolExecutor):
             except BaseException as error:
                 done.set_exception(error)
 
+        handled = sys.exc_info()[1]
         try:
             super().submit(once)
-        except RuntimeError:  # also while the interpreter ends
-            once()
+        except (KeyError, RuntimeError) as error:
+            _raise_of_a_handler(error, handled)
+            once()  # the system gives no thread, or the interpreter ends
         return done
 
 

@@ -336,7 +336,8 @@ class Merges:
             raise error
         self.hopeful, self.failed = False, self.failed + 1
         usual = isinstance(error, (CorruptFile, OSError, RuntimeError))
-        log.warning("segments were not merged: %s", error, exc_info=None if usual else error)
+        # Who keeps records of the log keeps no error: its traceback leads to segments.
+        log.warning("segments were not merged: %s", str(error), exc_info=None if usual else error)
 
     def next_ended(self) -> Merge | None:
         """Of the merges that are WRITTEN the one with least to store, or None.
