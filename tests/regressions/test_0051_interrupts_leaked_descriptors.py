@@ -1,19 +1,10 @@
 """An exception of a signal handler came right after `os.open` had returned, and nobody had stored
 what it returned: the descriptor stayed open, and a deleted file kept its space. LMDB's environment
 stayed open where one came between the counting of a user and the caller's assignment.
-
-An interrupt is an exception that a trace function raises before an operation of Python's byte code.
-Two sets of places:
-
-    any         before every operation; what opens must lose nothing there
-    possible    where Python handles signals: at the entry of a function, after a call, and after a
-                jump backwards. Code that leaves a `with` block of a lock is safe at these only: an
-                exception before the call of `__exit__` would keep the lock, but cannot come there.
 """
 
 from __future__ import annotations
 
-import dis
 import gc
 import os
 import shutil
@@ -28,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interrupts import Interrupt, Stop
 
 import simindex
 from simindex import IndexOptions
@@ -74,9 +66,6 @@ HOLDING = (
 WHOLE_CALLS = 40
 """So often a whole call is interrupted, at places that are equally far from each other."""
 
-SIGNALS_ARE_HANDLED_AFTER = {"RESUME", "CALL", "CALL_FUNCTION_EX", "JUMP_BACKWARD"}
-
-
 def open_descriptors(root: Path) -> list[str]:
     """What this process has open at a folder or below."""
     found = []
@@ -88,65 +77,6 @@ def open_descriptors(root: Path) -> list[str]:
         if target.startswith(str(root)):
             found.append(target)
     return found
-
-
-class Stop(Exception):
-    """What the signal handler raises."""
-
-
-class Interrupt:
-    """Raises at one place of all that some modules pass.
-
-    Parameters
-    ----------
-    modules : tuple[ModuleType, ...]
-        Where an interrupt may come.
-    place : int
-        How many of the places are passed before it comes.
-    possible : bool
-        Whether only those count at which Python handles signals.
-    """
-
-    def __init__(self, modules: tuple[ModuleType, ...], place: int, *, possible: bool) -> None:
-        self._files = {module.__file__ for module in modules}
-        self._place, self._possible = place, possible
-        self.passed = 0
-        """Places that it has passed."""
-        self._last: dict[FrameType, str] = {}
-        self.where: str | None = None
-        """Where it came, if it did."""
-
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_filename not in self._files:
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self._operation
-
-    def _operation(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "return":
-            self._last.pop(frame, None)
-        if event != "opcode":
-            return self._operation
-        name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-        last = self._last.get(frame, "RESUME")
-        self._last[frame] = name
-        if not self._possible or last in SIGNALS_ARE_HANDLED_AFTER or "BACKWARD" in last:
-            self.passed += 1
-            if self.passed > self._place:
-                self._last.clear()
-                self.where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-                raise Stop
-        return self._operation
-
-    def during(self, work: Callable[[], object]) -> None:
-        """Does some work; what comes of the interrupt is dropped."""
-        sys.settrace(self)
-        try:
-            work()
-        except (Stop, SimindexError):
-            pass
-        finally:
-            sys.settrace(None)
 
 
 def settled(path: Path) -> list[str]:

@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from interrupts import Interrupt, Stop
 
 from simindex.resources.threads import Pool, begin
 from simindex.writing import merges
-from tests.regressions.test_0051_interrupts_leaked_descriptors import Interrupt, Stop
 
 
 def begin_a_thread() -> None:
