@@ -85,10 +85,10 @@ def together(
     remove(path)
     with machine.on_every_core(), simindex.open(path, "c") as index:
 
-        def ask(first: int) -> None:
+        def ask(part: int) -> None:
             try:
                 begin.wait()
-                for number in range(first, documents, count):
+                for number in range(part * documents // count, (part + 1) * documents // count):
                     document = given(number)
                     start = clock()
                     index.seen_or_add(*document)
@@ -97,7 +97,7 @@ def together(
                 raised.append(error)
 
         index.seen_or_add(*given(0))
-        every = [threading.Thread(target=ask, args=(first,)) for first in range(count)]
+        every = [threading.Thread(target=ask, args=(part,)) for part in range(count)]
         for thread in every:
             thread.start()
         begin.wait()
