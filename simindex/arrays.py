@@ -29,3 +29,8 @@ class ByteKeys(list[bytes]):
 def picked(keys: Any, places: Iterable[int]) -> Any:
     """The keys of a list at some places, in a list of the same type."""
     return type(keys)(keys[place] for place in places)
+
+
+def of_type(keys: Iterable[Any], parts: Iterable[Any]) -> Any:
+    """A list of keys that came from several lists: of bytes if one of these is, however short."""
+    return ByteKeys(keys) if any(isinstance(part, ByteKeys) for part in parts) else list(keys)

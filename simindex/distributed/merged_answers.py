@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64
+from simindex.arrays import I64, of_type, picked
 from simindex.errors import InvalidOption
 from simindex.records.matches import NO_NEIGHBOUR, Matches, QueryStats, TopMatches, TopStats
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
@@ -76,12 +76,15 @@ class _Keys:
         order = self._order if places is None else self._order[places]
         begins = [0, *accumulate(len(part) for part in self._parts)]
         keys: list[Any] = [None] * len(order)
+        fetched = []
         for part, begin in zip(self._parts, begins[:-1], strict=True):
             ours = np.flatnonzero((order >= begin) & (order < begin + len(part)))
-            fetched = part.take(order[ours] - begin).keys() or []
-            for place, key in zip(ours.tolist(), fetched, strict=True):
-                keys[place] = key
-        return keys
+            found = part.take(order[ours] - begin).keys()
+            if found is not None:
+                fetched.append(found)
+                for place, key in zip(ours.tolist(), found, strict=True):
+                    keys[place] = key
+        return of_type(keys, fetched)
 
 
 def merge_top(parts: Iterable[TopMatches], k: int) -> TopMatches:
@@ -119,10 +122,10 @@ def merge_top(parts: Iterable[TopMatches], k: int) -> TopMatches:
             # Empty places of a part have no key, so places are counted among those that have one.
             filled = np.concatenate([part.distance[query] for part in listed]) <= bits
             at = np.cumsum(filled) - 1
-            merged_keys.append([
-                of_query[int(at[place])] for place in places
-                if place < len(filled) and filled[place]
-            ])
+            there = (int(at[place]) for place in places if place < len(filled) and filled[place])
+            merged_keys.append(
+                of_type((of_query[place] for place in there), (some[query] for some in held))
+            )
         return merged_keys
 
     return TopMatches(
@@ -162,11 +165,12 @@ def _joined(columns: list[Any], keys: list[Any], distances: list[Any]) -> tuple[
     order = np.lexsort((b, a))
     fetch = None
     if any(one is not None for one in keys):
-        listed = [[key for one in keys if one for key in one[side]] for side in (0, 1)]
-        picked = tuple([side[place] for place in order.tolist()] for side in listed)
+        sides = [[one[side] for one in keys if one] for side in (0, 1)]
+        joined = [of_type((key for one in side for key in one), side) for side in sides]
+        found = tuple(picked(side, order.tolist()) for side in joined)
 
         def fetch() -> Any:
-            return picked
+            return found
 
     return a[order], b[order], distance[order], fetch
 

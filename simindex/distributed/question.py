@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simindex.arrays import I64
+from simindex.arrays import I64, picked
 from simindex.checks import require_distance
 from simindex.distributed import regions
 from simindex.distributed.nearness import Near
@@ -180,7 +180,7 @@ def _asked(held: Held, batch: Batch, h: int) -> I64 | None:
 
 
 def _picked(keys: Any, places: I64 | None) -> Any:
-    return keys if places is None else [keys[place] for place in places.tolist()]
+    return keys if places is None else picked(keys, places.tolist())
 
 
 def _none(queries: int, bits: int, *, keyed: bool) -> TopMatches:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U32, ByteKeys
+from simindex.arrays import I64, U32, ByteKeys, of_type
 from simindex.methods.base import Found
 from simindex.options import IndexOptions
 from simindex.records.matches import Matches, MatchKeys, QueryStats
@@ -166,15 +166,15 @@ def _added(stats: QueryStats, more: QueryStats) -> QueryStats:
 def _keys_of_parts(
     parts: list[MatchKeys], starts: I64, places: I64 | None
 ) -> list[str] | list[bytes]:
-    found: list[Any]
     if places is None:
-        found = [key for part in parts for key in part()]
-        return found
-    found = [None] * len(places)
+        each = [part() for part in parts]
+        return of_type((key for of_part in each for key in of_part), each)  # type: ignore[no-any-return]
+    found: list[Any] = [None] * len(places)
     owner = np.searchsorted(starts, places, side="right") - 1
+    each = [parts[0].of(places[:0])()]  # of no place, for the type
     for number in np.unique(owner).tolist():
         at = np.flatnonzero(owner == number)
-        for place, key in zip(at.tolist(), parts[number].of(places[at] - starts[number])(),
-                              strict=True):
+        each.append(parts[number].of(places[at] - starts[number])())
+        for place, key in zip(at.tolist(), each[-1], strict=True):
             found[place] = key
-    return found
+    return of_type(found, each)  # type: ignore[no-any-return]

@@ -49,6 +49,21 @@ def test_order_and_tree_of_merging_do_not_matter(
     assert answer(merge_top([merge_top(tops[1:], 40), tops[0]], 40)) == expected
 
 
+def test_no_keys_of_bytes_are_a_column_of_bytes(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    fingerprints = families(1, 90)
+    keys = [b"k%d" % number for number in range(90)]
+    shards = Shards.build(tmp_path / "s", simindex.Batch(fingerprints, keys=keys), 3)
+    for batch in (fingerprints[:5], fingerprints[:5] ^ np.uint64(0x5555555555555555)):
+        found = shards.query(simindex.Batch(batch), h=0)
+        table = pyarrow.table(found)
+        assert pyarrow.types.is_large_binary(table.schema.field("key").type)
+        assert table["key"].to_pylist() == found.keys()
+    assert len(found) == 0
+    nearest = pyarrow.table(shards.top(simindex.Batch(fingerprints[:1]), k=2))
+    assert pyarrow.types.is_large_binary(nearest.schema.field("key").type)
+
+
 def test_results_are_arrow_streams(made: Shards) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     batch = simindex.Batch(families(1, 90)[:30])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import simindex
+from simindex.arrays import ByteKeys
 from simindex.query.arrangement import joined
 
 KEYS = [f"page {number}" for number in range(40)]
@@ -60,3 +61,17 @@ def test_statistics_of_parts_add_up(index: simindex.Index) -> None:
     assert stats.rows_compared == one.stats.rows_compared + two.stats.rows_compared
     assert stats.seconds == one.stats.seconds + two.stats.seconds
     assert set(stats.method.split("+")) == {one.stats.method, two.stats.method}
+
+
+def test_no_keys_of_bytes_are_of_bytes(tmp_path: Path) -> None:
+    rows = np.arange(20, dtype=np.uint64) << np.uint64(40)
+    options = simindex.IndexOptions(keys="bytes")
+    with simindex.open(tmp_path / "i.sim", "n", options=options) as index:
+        index.append(simindex.Batch(rows, keys=[b"key %d" % row for row in range(20)]))
+        index.commit()
+        parts = [index.query(rows[:2], h=0), index.query(rows[2:3] ^ np.uint64(0xFFFF), h=0)]
+        again = joined(parts)
+        nothing = again.take(np.empty(0, np.int64))
+        assert type(again.keys()) is type(nothing.keys()) is ByteKeys
+        assert again.keys() == [b"key 0", b"key 1"]
+        assert type(joined(parts[1:] * 2).keys()) is ByteKeys
