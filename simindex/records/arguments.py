@@ -207,7 +207,17 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
     except MemoryError:
         raise
     except Exception as error:  # each library has errors of its own
+        if not _is_of_values(error, values):
+            raise
         raise InvalidBatch(f"{name} are not an array: {error}") from error
+
+
+def _is_of_values(error: Exception, values: object) -> bool:
+    """Whether Python or a library of the values raised it; else it is a signal handler's own."""
+    if isinstance(error, OSError) and error.errno is None:
+        return False
+    origin, library = (type(one).__module__.partition(".")[0] for one in (error, values))
+    return origin in ("builtins", "numpy", "pyarrow", library)
 
 
 def _contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
