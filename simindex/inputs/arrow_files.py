@@ -18,7 +18,7 @@ from simindex.inputs.column_files import (
     arrow_needed,
     bytes_of,
     documents_of,
-    seekable,
+    opened_as,
     top_of,
     wanted,
 )
@@ -42,7 +42,10 @@ def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document | Document
     size = bytes_of(stream)
 
     def batches() -> Iterator[Any]:
-        opened: Any = seekable(stream)
+        with opened_as("an Arrow file", (ARROW_MAGIC, STREAM_MAGIC), stream) as opened:
+            return parts(opened)
+
+    def parts(opened: Any) -> Iterator[Any]:
         messages = Messages(opened, size)
         head = opened.read(len(ARROW_MAGIC))
         opened.seek(0)

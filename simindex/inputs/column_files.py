@@ -14,11 +14,14 @@ from datetime import date, time
 from io import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from simindex.inputs.binary_data import HEAD_BYTES
 from simindex.inputs.document import ID_FIELDS, Document, Ids, Source, Unusable, text_of
 from simindex.inputs.document_columns import Documents, column_of
 from simindex.inputs.expansion import Expansion
 from simindex.inputs.extras import needed
 from simindex.inputs.fields import MISSING, field_of
+from simindex.inputs.foreign_formats import BINARY, looks_like
+from simindex.inputs.remote_files import RemoteError
 from simindex.inputs.streams import Unreadable
 from simindex.options import MAX_KEY_BYTES
 
@@ -259,14 +262,32 @@ def top_of(field: str, names: Sequence[str]) -> str:
     return field if field in names else field.partition(".")[0]
 
 
-def seekable(stream: BinaryIO) -> BinaryIO:
-    """The file itself; Unreadable for what can be read from its start only."""
+@contextmanager
+def opened_as(what: str, magics: tuple[bytes, ...], stream: BinaryIO) -> Iterator[BinaryIO]:
+    """The file itself; Unreadable says what it is where it is no such file, or a pipe."""
     if not _is_seekable(stream):
         raise Unreadable(
-            "it is read at several places, and a pipe or a compressed file has only a next one",
+            f"{what} cannot be read from a pipe or a compressed file",
             remedy="unpack it, or save it to a file, and name that",
         )
-    return stream
+    try:
+        yield stream
+    except Exception as error:
+        _require_arrow(error)
+        if not isinstance(error, RemoteError):
+            _require_like(what, magics, stream)
+        raise
+
+
+def _require_like(what: str, magics: tuple[bytes, ...], stream: BinaryIO) -> None:
+    """Unreadable for a file that does not begin as one of its kind, but as something else."""
+    stream.seek(0)
+    head = stream.read(HEAD_BYTES)
+    if head and not head.startswith(magics) and (found := looks_like(head)) != BINARY:
+        raise Unreadable(
+            f"not {what}: it looks like {found}",
+            remedy="name the format with --format, or leave the file out",
+        )
 
 
 def _is_seekable(stream: BinaryIO) -> bool:
@@ -316,4 +337,6 @@ def _as_unreadable() -> Iterator[None]:
         yield
     except (ArrowException, *_DAMAGE) as error:
         lines = str(error).splitlines() or [type(error).__name__]
-        raise Unreadable(f"damaged: {lines[0][:300]}") from error
+        failed = isinstance(error, RemoteError) or getattr(error, "errno", None) is not None
+        what = "cannot be read" if failed else "damaged"
+        raise Unreadable(f"{what}: {lines[0][:300]}") from error

@@ -159,6 +159,10 @@ def _xml(suffix: str, head: bytes) -> Foreign | None:
     return None
 
 
+BINARY = "binary data"
+"""What `looks_like` says of bytes that are neither a text nor a format it knows."""
+
+
 def looks_like(head: bytes) -> str:
     """What a file is by its first bytes, with its article, for a message."""
     found = foreign("", head, "")
@@ -167,7 +171,7 @@ def looks_like(head: bytes) -> str:
     if is_markup(head):
         return "HTML"
     if is_binary(head):
-        return "binary data"
+        return BINARY
     return "JSON" if is_array(head) or head.lstrip()[:2] in (b'{"', b"{\n", b"{}") else "text"
 
 

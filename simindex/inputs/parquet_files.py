@@ -9,11 +9,12 @@ from simindex.inputs.column_files import (
     arrow_needed,
     bytes_of,
     documents_of,
-    seekable,
+    opened_as,
     wanted,
 )
 from simindex.inputs.document import Document, Source
 from simindex.inputs.document_columns import Documents
+from simindex.inputs.magics import PARQUET_MAGIC
 from simindex.inputs.parquet_groups import HOW, batches_of
 
 
@@ -27,8 +28,8 @@ def read_parquet(stream: BinaryIO, source: Source) -> Iterator[Document | Docume
         from pyarrow import parquet
 
     def batches() -> Iterator[Any]:
-        opened = seekable(stream)
-        file = parquet.ParquetFile(opened, **HOW)
+        with opened_as("a Parquet file", (PARQUET_MAGIC,), stream) as opened:
+            file = parquet.ParquetFile(opened, **HOW)
         return batches_of(opened, file, wanted(file.schema_arrow, source))
 
     yield from documents_of(batches, bytes_of(stream), source)

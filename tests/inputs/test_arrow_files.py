@@ -74,7 +74,7 @@ def test_a_pipe_is_told_from_damage(tmp_path: Path, take: Take) -> None:
     path = tmp_path / "a.arrows.gz"
     path.write_bytes(gzip.compress(stored(pa.array(TEXTS), file=False)))
     _, bad, _ = take(path)
-    assert "a pipe or a compressed file has only a next one: unpack it" in bad[0]
+    assert "an Arrow file cannot be read from a pipe or a compressed file: unpack it" in bad[0]
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
