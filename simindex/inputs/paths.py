@@ -25,7 +25,8 @@ MAX_PATH_BYTES = 1 << 14
 def expanded(names: Sequence[str]) -> tuple[str, ...]:
     """The paths that names stand for, in their order.
 
-    Raises InvalidInput for a pattern that nothing matches, and for a list that cannot be read.
+    Raises InvalidInput for a pattern that nothing matches, and for a list that is empty or cannot
+    be read.
     """
     return tuple(path for name in names for path in _paths(name))
 
@@ -74,6 +75,7 @@ def _listed(path: str) -> Iterator[str]:
             "@- reads paths from standard input, and nothing is piped to it",
             remedy="pipe the list, as `find . -name '*.html' | simindex ... @-` does", path=path,
         )
+    empty = True
     try:
         with open_bytes(path) as stream:
             for number, line in lines(stream, MAX_PATH_BYTES):
@@ -81,6 +83,7 @@ def _listed(path: str) -> Iterator[str]:
                     raise Unreadable("a line that is not a path", number)
                 raw = (unmarked(line) if number == 1 else line).rstrip(b"\r\n")
                 if raw:
+                    empty = False
                     yield os.fsdecode(raw)
     except Unreadable as error:
         where = f"@{printable(path)}" + (f":{error.line}" if error.line else "")
@@ -88,3 +91,8 @@ def _listed(path: str) -> Iterator[str]:
             f"{where}: {error}", remedy="give a file with a path on each line", path=path,
             line=error.line,
         ) from error
+    if empty:  # or a command would read standard input, as without an input
+        raise InvalidInput(
+            f"@{printable(path)}: lists no path", remedy="give a file with a path on each line",
+            path=path,
+        )

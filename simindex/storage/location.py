@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
@@ -29,6 +30,9 @@ from simindex.storage.snapshot import Snapshot
 from simindex.storage.tables import deletion_file
 from simindex.storage.tables.record import NAME
 from simindex.values import dataclass
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+"""With which the address of a file of another system begins, as in ``s3://bucket``."""
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "lustre", "afs", "gpfs",
@@ -63,6 +67,12 @@ def checked_call(
     if "\0" in str(directory):
         raise InvalidOption(
             f"{path!r} is not a path: it has a null byte", option="path", found=path
+        )
+    first = next(iter(directory.parts), "")
+    if _SCHEME.fullmatch(first) and not Path(first).exists():
+        raise InvalidOption(
+            f"{os.fspath(path)} is an address, and an index is a folder on a local disk",
+            remedy="name a path of this machine", option="path", found=os.fspath(path),
         )
     try:
         _check_way(directory, create=mode in ("c", "n"))
