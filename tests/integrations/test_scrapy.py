@@ -120,6 +120,20 @@ def test_a_page_and_its_item_have_an_index_each(crawler: Any, site: Any) -> None
 
 
 @pytest.mark.slow
+def test_a_page_and_its_item_in_one_index(crawler: Any, site: Any) -> None:
+    """An item whose key is the address of its page passes; one with another key does not."""
+    pytest.importorskip("resiliparse", reason="the extra web is not installed")
+    both = {**SETTINGS, "DOWNLOADER_MIDDLEWARES": MIDDLEWARE}
+    done = crawler.run(**both)
+    assert len(done.items) == len(site.paths) - len(site.prints)
+    assert done.stats["simindex/items/fetched_again"] == len(done.items)
+    assert "simindex/items/new" not in done.stats
+    other = crawler.run(**{**both, "SIMINDEX_PATH": "other.sim"}, SIMINDEX_KEY_FIELD="text")
+    assert other.items == []
+    assert other.stats["simindex/items/near_duplicates"] == len(site.paths)
+
+
+@pytest.mark.slow
 def test_a_killed_crawl_loses_nothing_that_was_committed(crawler: Any, site: Any) -> None:
     """Killed in the middle and run again, it keeps each text once."""
     site.delay_s = 0.05
