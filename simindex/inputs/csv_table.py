@@ -160,7 +160,8 @@ class TableRows:
                     header = row
                     continue
                 if len(row) != len(header):
-                    raise Unusable(f"has {len(row)} columns, the header has {len(header)}")
+                    columns = f"{len(row)} column" + "s" * (len(row) != 1)
+                    raise Unusable(f"has {columns}, the header has {len(header)}")
                 cells = dict(zip(header, row, strict=True))
             except StopIteration:
                 return

@@ -66,7 +66,7 @@ def test_broken_rows_are_reported_by_line_and_the_rest_is_read(tmp_path: Path) -
     assert [document.key for document in documents] == ["1", "7"]
     assert reported[:7] == [
         "t.csv:3: not UTF-8: byte 0xe9 in column 2",
-        "t.csv:4: has 1 columns, the header has 2",
+        "t.csv:4: has 1 column, the header has 2",
         "t.csv:5: has 3 columns, the header has 2",
         "t.csv:6: not CSV: ',' expected after '\"'",
         "t.csv:7: not UTF-8: byte 0xed in column 2",
