@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, cast
 
+from simindex.inputs.binary_data import HEAD_BYTES
 from simindex.inputs.extras import needed
 from simindex.inputs.gzip_members import Damaged as Damaged
 from simindex.inputs.gzip_members import GzipReader
@@ -79,7 +80,11 @@ def has_checksums(stream: Any) -> bool:
 
 
 class Bounded(io.RawIOBase):
-    """A reader of a compressed file that does not expand for hours."""
+    """A reader of a compressed file that does not expand for hours.
+
+    Its first read goes on over the ends of members and frames: it gives HEAD_BYTES, if the file has
+    so many, so that the format can be recognised by them.
+    """
 
     def __init__(self, raw: GzipReader | ZstReader | StreamsReader) -> None:
         self.raw = raw
@@ -90,6 +95,19 @@ class Bounded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        least = min(len(buffer), HEAD_BYTES - self._text_bytes)
+        size = self._some(buffer)
+        while 0 < size < least:
+            try:
+                more = self._some(memoryview(buffer)[size:])
+            except (Damaged, EOFError):  # the next read raises it
+                break
+            if not more:
+                break
+            size += more
+        return size
+
+    def _some(self, buffer: Any) -> int:
         if self._error is not None:  # raised again, as long as nobody goes on behind it
             raise self._error()
         try:
