@@ -10,6 +10,7 @@ which they find none gives all the text that it shows.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -23,6 +24,9 @@ from simindex.inputs.streams import whole
 RAW, KEEP = "raw", ", or keep the markup with --html raw"
 
 UTF_8 = "utf-8"
+
+DECLARED_BYTES = 1024
+"""Where a page declares its character set, if it does."""
 
 MAX_TAGS = 1 << 19
 """Most tags of a page. Each takes up to 400 bytes of memory."""
@@ -132,8 +136,12 @@ EXTRACTORS: dict[str, Callable[[], Extractor]] = {
 def page_of(data: bytes, charset: str | None) -> str:
     """The characters of a page: by the declared set, its own declaration, or its bytes.
 
-    What is no character in that set becomes U+FFFD, as in browsers. Unusable where there are too
-    many tags.
+    Bytes that are UTF-8 are read as such, if no other set is declared: a guess by the frequency of
+    characters is often wrong where a page has only a few that are not ASCII.
+
+    What is no character in that set becomes U+FFFD, as in browsers, unless most of what is not
+    ASCII would: then the set is wrong, and windows-1252 is tried. Unusable where there are too many
+    tags.
     """
     return _page_in(data, _encoding_of(data, charset))
 
@@ -144,15 +152,41 @@ def _encoding_of(data: bytes, charset: str | None) -> str:
     declared: str | None = None
     if charset:
         declared = map_encoding_to_html5(charset, fallback_utf8=False)
-    return declared or detect_encoding(data, from_html_meta=True) or UTF_8
+    if declared:
+        return declared
+    if b"charset" not in data[:DECLARED_BYTES].lower() and _is_utf8(data):
+        return UTF_8
+    return detect_encoding(data, from_html_meta=True) or UTF_8
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Whether characters beyond ASCII are there, and all are UTF-8; the last one may be cut.
+
+    Other sets can look like ASCII: those with escapes, and UTF-16, which has zeros.
+    """
+    if data.isascii() or b"\0" in data:
+        return False
+    try:
+        codecs.getincrementaldecoder(UTF_8)().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _page_in(data: bytes, encoding: str) -> str:
-    from resiliparse.parse.encoding import bytes_to_str
-
-    page: str = bytes_to_str(data, encoding, errors="replace")
+    page = _characters(data, encoding)
     if len(page) > MAX_TAGS and page.count("<") > MAX_TAGS:
         raise Unusable(f"holds more than {MAX_TAGS:,} tags")
+    return page
+
+
+def _characters(data: bytes, encoding: str) -> str:
+    from resiliparse.parse.encoding import bytes_to_str
+
+    page: str = bytes_to_str(data, encoding, errors="replace", fallback_encodings=(UTF_8,))
+    lost = page.count("\ufffd")
+    if lost and 2 * lost > len(page) - len(page.encode("ascii", "ignore")):
+        page = bytes_to_str(data, encoding, errors="replace")
     return page
 
 
