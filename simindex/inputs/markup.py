@@ -11,6 +11,7 @@ which they find none gives all the text that it shows.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -27,6 +28,8 @@ UTF_8 = "utf-8"
 
 DECLARED_BYTES = 1024
 """Where a page declares its character set, if it does."""
+
+_DECLARED = re.compile(rb"(?i)<meta\b[^>]*charset")
 
 MAX_TAGS = 1 << 19
 """Most tags of a page. Each takes up to 400 bytes of memory."""
@@ -147,16 +150,22 @@ def page_of(data: bytes, charset: str | None) -> str:
 
 
 def _encoding_of(data: bytes, charset: str | None) -> str:
+    """As the HTML standard has it: the mark at the start, the declared set, that of a meta tag.
+
+    A page without zeros is not in UTF-16, whatever it declares: its tags would have them.
+    """
     from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
+    if data.startswith(codecs.BOM_UTF8):
+        return UTF_8
     declared: str | None = None
     if charset:
         declared = map_encoding_to_html5(charset, fallback_utf8=False)
-    if declared:
+    if declared is None and _DECLARED.search(data, 0, DECLARED_BYTES):
+        declared = detect_encoding(data, from_html_meta=True)
+    if declared and not (declared.startswith("utf-16") and b"\0" not in data):
         return declared
-    if b"charset" not in data[:DECLARED_BYTES].lower() and _is_utf8(data):
-        return UTF_8
-    return detect_encoding(data, from_html_meta=True) or UTF_8
+    return UTF_8 if _is_utf8(data) else detect_encoding(data) or UTF_8
 
 
 def _is_utf8(data: bytes) -> bool:

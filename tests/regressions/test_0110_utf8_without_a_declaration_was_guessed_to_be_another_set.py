@@ -19,6 +19,7 @@ TEXTS = (
     "Author: Łukasz Langa <lukasz@python.org>\nStatus: Accepted\n",
     "Author: mal@lemburg.com (Marc-André Lemburg)\nStatus: Rejected\n",
     "<html><body><p>Łukasz wrote: 5 €",
+    "About the charset of mails\n\nAuthor: Martin von Löwis\nStatus: Deferred\nType: Standards\n",
 )
 
 
