@@ -26,6 +26,9 @@ FEW = 10
 AHEAD_BYTES = 1 << 16
 """So much of a file is looked at."""
 
+RETURN = "\ud800"
+"""Stands for a carriage return within a line: half of a surrogate pair, which no UTF-8 has."""
+
 
 class Dialect(NamedTuple):
     """What stands between cells, around them, and before a quote within them; None for nothing."""
@@ -48,6 +51,15 @@ class Dialect(NamedTuple):
         if self.quote is None:
             return csv.reader(lines, quoting=csv.QUOTE_NONE, **how)
         return csv.reader(lines, quotechar=self.quote, escapechar=self.escape, **how)
+
+
+def without_returns(line: str) -> str:
+    """A line with RETURN for each carriage return that does not end it.
+
+    The csv module refuses these outside of quotes, where pandas and others write them.
+    """
+    held = line.rstrip("\r\n")
+    return line if "\r" not in held else held.replace("\r", RETURN) + line[len(held) :]
 
 
 class _Judgement(NamedTuple):
@@ -90,7 +102,7 @@ def dialect_of(lines: Sequence[str], path: str, needed: str, *, cut: bool) -> Di
     for quote, escape in (('"', "\\"), ("'", None), (None, None)):
         if found == (False, 0, 0):
             break
-        other = Dialect(_separator(header, usual, needed, quote), quote, escape)
+        other = Dialect(_separator(header, usual, needed, quote, escape), quote, escape)
         if other.may_be(lines, header):
             judged = _judged(other, lines, needed, cut=cut)
             if judged.is_better(found, bare=quote is None):
@@ -129,13 +141,15 @@ def _judged(dialect: Dialect, lines: Sequence[str], needed: str, *, cut: bool) -
     return _Judgement(header is None or needed not in header, bad, long)
 
 
-def _separator(header: str, usual: str, needed: str, quote: str | None) -> str:
+def _separator(
+    header: str, usual: str, needed: str, quote: str | None, escape: str | None = None
+) -> str:
     """What stands between the columns of a header: what finds the needed one, else most columns."""
     line = header.rstrip("\r\n")
     found: dict[str, list[str]] = {}
     for mark in (usual, *SEPARATORS):
         try:
-            found[mark] = next(Dialect(mark, quote).rows([line]), [])
+            found[mark] = next(Dialect(mark, quote, escape).rows([line]), [])
         except csv.Error:
             continue
     return max(found, key=lambda mark: (needed in found[mark], len(found[mark])), default=usual)

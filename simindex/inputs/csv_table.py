@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import count, takewhile
 from typing import BinaryIO
 
-from simindex.inputs.csv_dialect import AHEAD_BYTES, dialect_of
+from simindex.inputs.csv_dialect import AHEAD_BYTES, RETURN, dialect_of, without_returns
 from simindex.inputs.document import Document, Ids, Source, Unusable, text_of
 from simindex.inputs.foreign_formats import HEAD_BYTES
 from simindex.inputs.streams import first_bytes, lines, unmarked
@@ -36,6 +36,8 @@ class _Feed:
         self._ahead: deque[tuple[int, bytes | None]] = deque()
         """Lines that were looked at, and come next."""
         self.number = 0
+        self.has_returns = False
+        """Whether RETURN is in lines of the row."""
         if stream.seekable():
             first = [line for _, line in self._looked() if line is not None]
             cut = sum(map(len, first)) >= AHEAD_BYTES
@@ -49,11 +51,13 @@ class _Feed:
             first, cut = short or [first[0][:AHEAD_BYTES]], True
         first[:1] = map(unmarked, first[:1])
         decoded = [line.decode("utf-8", "replace") for line in first]
+        decoded[1:] = map(without_returns, decoded[1:])
         self.dialect = dialect_of(decoded, path, needed, cut=cut)
         self._separator = self.dialect.separator.encode()
 
     def start_row(self) -> None:
         self._row_bytes = self._separators = 0
+        self.has_returns = False
         self._row.clear()
 
     def __iter__(self) -> _Feed:
@@ -74,7 +78,11 @@ class _Feed:
             line = unmarked(line)
         # Bytes that are not UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
         # that holds them is refused and the rows after it are not lost.
-        return line.decode("utf-8", "surrogateescape")
+        text = line.decode("utf-8", "surrogateescape")
+        if b"\r" in line and number > 1:  # a first line with some has other ends of lines
+            text = without_returns(text)
+            self.has_returns |= RETURN in text
+        return text
 
     def leave_broken_row(self) -> None:
         """Has the next row begin where one can, behind a row with broken quotes or without an end.
@@ -138,6 +146,8 @@ class TableRows:
                 row = next(self._rows)
                 if not row:
                     continue
+                if self._feed.has_returns:
+                    row = [cell.replace(RETURN, "\r") for cell in row]
                 if len(row) > MAX_COLUMNS:
                     raise Unusable(f"has {len(row):,} columns, more than {MAX_COLUMNS:,}")
                 _require_utf8(row)
