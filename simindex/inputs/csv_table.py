@@ -26,9 +26,9 @@ class _TooLong(Unusable):
 class _Feed:
     """Decoded lines for `csv.reader`, with the number of the last one, row by row bounded."""
 
-    def __init__(self, stream: BinaryIO, limit: int, path: str, needed: str) -> None:
-        self._lines = lines(stream, limit)
-        self._limit = limit
+    def __init__(self, stream: BinaryIO, source: Source, needed: str) -> None:
+        self._limit = source.limit
+        self._lines = lines(stream, source.limit)
         self._row_bytes = 0
         self._separators = 0
         self._row: list[tuple[int, bytes | None]] = []
@@ -38,7 +38,7 @@ class _Feed:
         self.number = 0
         self.has_returns = False
         """Whether RETURN is in lines of the row."""
-        if stream.seekable():
+        if stream.seekable() or source.is_file:
             first = [line for _, line in self._looked() if line is not None]
             cut = sum(map(len, first)) >= AHEAD_BYTES
         else:
@@ -52,7 +52,7 @@ class _Feed:
         first[:1] = map(unmarked, first[:1])
         decoded = [line.decode("utf-8", "replace") for line in first]
         decoded[1:] = map(without_returns, decoded[1:])
-        self.dialect = dialect_of(decoded, path, needed, cut=cut)
+        self.dialect = dialect_of(decoded, source.path, needed, cut=cut)
         self._separator = self.dialect.separator.encode()
 
     def start_row(self) -> None:
@@ -132,7 +132,7 @@ class TableRows:
         if csv.field_size_limit() < source.limit:
             csv.field_size_limit(source.limit)
         self._source, self._needed = source, needed
-        self._feed = _Feed(stream, source.limit, source.path, needed)
+        self._feed = _Feed(stream, source, needed)
         self._rows = self._feed.dialect.rows(self._feed)
 
     def __iter__(self) -> Iterator[tuple[int, dict[str, str]]]:

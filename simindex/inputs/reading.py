@@ -314,7 +314,7 @@ def _read_file(
         shown, _name_of(file.path, file.name, file.real, options), intake,
         options.max_record_bytes, file.named, options.text_field, options.id_field, extract,
         options.all_fields, made, in_columns,
-        is_file=in_columns and _is_file(file.path),
+        is_file=_is_file(file.path),
     )
     try:
         with open_bytes(file.path, intake.count_bytes, stdin_copy=options.stdin_copy) as stream:
