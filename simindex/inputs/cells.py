@@ -64,8 +64,27 @@ def sizes_of(array: Any) -> Sizes:
         starts = _numbers(array.offsets)
         return _of_lists(array, array.values, starts, starts + _numbers(array.sizes))
     if types.is_union(kind):
-        return _same(count, FAR_BYTES)
+        return _of_union(array)
     return _same(count, _of_each(kind))
+
+
+def _of_union(array: Any) -> Sizes:
+    """Sizes of values of several kinds, each of which is in the array of its kind."""
+    kind, count = array.type, len(array)
+    found = _same(count, VALUE_BYTES)
+    if not count:
+        return found
+    span = slice(array.offset, array.offset + count)
+    _, codes, *places = array.buffers()
+    of_each = np.frombuffer(codes, np.int8)[span]
+    at = np.arange(count, dtype=np.int64)  # `field` gives the part of a sparse one
+    if kind.mode == "dense":
+        at = np.frombuffer(places[0], np.int32)[span].astype(np.int64)
+    for place, code in enumerate(kind.type_codes):
+        sizes, chosen = sizes_of(array.field(place)), of_each == code
+        if len(sizes):
+            found[chosen] += sizes[at[chosen].clip(0, len(sizes) - 1)]
+    return found
 
 
 def _is_text(kind: Any) -> bool:

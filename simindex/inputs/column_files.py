@@ -331,10 +331,15 @@ _DAMAGE = (
 @contextmanager
 def _as_unreadable() -> Iterator[None]:
     """Has errors of pyarrow raised as Unreadable."""
-    from pyarrow import ArrowException
+    from pyarrow import ArrowException, ArrowNotImplementedError
 
     try:
         yield
+    except ArrowNotImplementedError as error:
+        raise Unreadable(
+            f"pyarrow cannot read it: {str(error).partition(chr(10))[0][:300]}",
+            remedy="write the file again with other encodings, or as strings",
+        ) from error
     except (ArrowException, *_DAMAGE) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         failed = isinstance(error, RemoteError) or getattr(error, "errno", None) is not None

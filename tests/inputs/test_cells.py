@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from datetime import datetime
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simindex.inputs.cells import FAR_BYTES, cell_of, sizes_of, slices, values_of
+from simindex.inputs.cells import VALUE_BYTES, cell_of, sizes_of, slices, values_of
 
 TEXTS = ["a", None, "five5", "a text of some words", ""]
 
@@ -82,10 +81,23 @@ def test_values_that_python_has_none_of_are_texts() -> None:
     assert str(fine[0]).startswith("1970-01-01")
 
 
-def test_a_union_is_never_small() -> None:
-    union = pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array(["a", "b"])])
-    assert sizes_of(union).tolist() == [FAR_BYTES] * 2
-    assert sys.maxsize > FAR_BYTES
+@pytest.mark.parametrize("mode", ["sparse", "dense"])
+def test_a_union_has_the_sizes_of_its_values(mode: str) -> None:
+    values = [1, "a" * 100, "b" * 7, 2, "", 3]
+    codes = pa.array([int(isinstance(one, str)) for one in values], pa.int8())
+    if mode == "sparse":
+        union = pa.UnionArray.from_sparse(codes, [
+            pa.array([one if isinstance(one, int) else None for one in values]),
+            pa.array([one if isinstance(one, str) else None for one in values]),
+        ])
+    else:
+        union = pa.UnionArray.from_dense(codes, pa.array([0, 0, 1, 1, 2, 2], pa.int32()), [
+            pa.array([1, 2, 3]), pa.array(["a" * 100, "b" * 7, ""]),
+        ])
+    characters = [len(one) if isinstance(one, str) else 0 for one in values]
+    for start, stop in ((0, 6), (1, 5), (3, 3)):
+        sizes = sizes_of(union.slice(start, stop - start)).tolist()
+        assert sizes == [2 * VALUE_BYTES + size for size in characters[start:stop]]
 
 
 def runs(text: str, length: int) -> pa.Array:

@@ -9,6 +9,7 @@ import bz2
 import gzip
 import lzma
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,7 @@ def test_the_format_is_told_by_several_members(
     tmp_path: Path, name: str, data: bytes, cuts: tuple[int, ...], suffix: str
 ) -> None:
     edges = [0, *cuts, len(data)]
-    made = b"".join(
-        COMPRESS[suffix](data[start:end]) for start, end in zip(edges, edges[1:], strict=False)
-    )
+    made = b"".join(COMPRESS[suffix](data[start:end]) for start, end in pairwise(edges))
     assert taken(tmp_path / f"{name}{suffix}", made) == (["some words", "other words"], [])
 
 

@@ -14,7 +14,9 @@ from simindex.inputs.document import Intake
 from simindex.inputs.read_options import ReadOptions
 from simindex.inputs.reading import read
 
-TEXTS = ["a\rb", "\rfirst", "plain", "a\r\nb", "two\r\rreturns", "a,b\rc", 'say "a"\rnow', "\rö\r,", ""]
+TEXTS = [
+    "a\rb", "\rfirst", "plain", "a\r\nb", "two\r\rreturns", "a,b\rc", 'say "a"\rnow', "\rö\r,", "",
+]
 
 
 def taken(path: Path) -> tuple[list[tuple[str, str]], list[str]]:
