@@ -327,6 +327,9 @@ _DAMAGE = (
 """What pyarrow raises for damage beside its own errors: also of sizes that are none, or too large.
 """
 
+_NOT_IMPLEMENTED = "Not yet implemented"
+"""How some errors of pyarrow begin that are of another type, and not about damage either."""
+
 
 @contextmanager
 def _as_unreadable() -> Iterator[None]:
@@ -335,13 +338,13 @@ def _as_unreadable() -> Iterator[None]:
 
     try:
         yield
-    except ArrowNotImplementedError as error:
-        raise Unreadable(
-            f"pyarrow cannot read it: {str(error).partition(chr(10))[0][:300]}",
-            remedy="write the file again with other encodings, or as strings",
-        ) from error
     except (ArrowException, *_DAMAGE) as error:
         lines = str(error).splitlines() or [type(error).__name__]
+        reason = lines[0][:300]
+        if isinstance(error, ArrowNotImplementedError) or reason.startswith(_NOT_IMPLEMENTED):
+            raise Unreadable(
+                f"pyarrow cannot read it: {reason}",
+                remedy="write the file again with other encodings, or its texts as strings",
+            ) from error
         failed = isinstance(error, RemoteError) or getattr(error, "errno", None) is not None
-        what = "cannot be read" if failed else "damaged"
-        raise Unreadable(f"{what}: {lines[0][:300]}") from error
+        raise Unreadable(f"{'cannot be read' if failed else 'damaged'}: {reason}") from error

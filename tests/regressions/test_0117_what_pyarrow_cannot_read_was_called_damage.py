@@ -28,4 +28,4 @@ def test_the_message_says_that_it_is_not_read(tmp_path: Path, encoding: str) -> 
         return
     assert len(bad) == 1
     assert bad[0].startswith(f"{path}:1: pyarrow cannot read it: Not yet implemented: ")
-    assert bad[0].endswith("with other encodings, or as strings")
+    assert bad[0].endswith("with other encodings, or its texts as strings")
