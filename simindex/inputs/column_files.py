@@ -320,6 +320,7 @@ def _require_arrow(error: Exception) -> None:
     if not isinstance(error, (ArrowException, *_DAMAGE)):
         raise error
 
+
 _DAMAGE = (
     OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError, SystemError, KeyError,
     IndexError,
