@@ -1,5 +1,5 @@
-"""An exception of a signal handler, of a class of its own, came while numpy made an array of the ids
-that a call was given. It was raised as InvalidBatch, so the caller's `except` for it missed it.
+"""An exception of a signal handler, of a class of its own, came while numpy made an array of the
+ids that a call was given. It was raised as InvalidBatch, so the caller's `except` for it missed it.
 """
 
 from __future__ import annotations
