@@ -31,6 +31,11 @@ def picked(keys: Any, places: Iterable[int]) -> Any:
     return type(keys)(keys[place] for place in places)
 
 
-def of_type(keys: Iterable[Any], parts: Iterable[Any]) -> Any:
-    """A list of keys that came from several lists: of bytes if one of these is, however short."""
-    return ByteKeys(keys) if any(isinstance(part, ByteKeys) for part in parts) else list(keys)
+def no_keys(kind: str | None) -> Any:
+    """A list without a key, for keys of a kind."""
+    return ByteKeys() if kind == "bytes" else []
+
+
+def keys_of_lists(keys: Iterable[Any], lists: Iterable[Any]) -> Any:
+    """Keys from some lists, as `ByteKeys` if one of these lists is."""
+    return ByteKeys(keys) if any(isinstance(one, ByteKeys) for one in lists) else list(keys)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simindex._kernels import _native
-from simindex.arrays import U8, U16, U32, U64
+from simindex.arrays import U8, U16, U32, U64, no_keys
 from simindex.distributed.nearness import Near
 from simindex.distributed.shard import Held, named_rows, opened
 from simindex.distributed.shard_pairs import among, pair_parts
@@ -201,10 +201,9 @@ def label_shard(held: Held, grown: Forest, roots: Rows, *, near: Near | None = N
     sketches decide what is `near` their sketches, of which distances are then.
     """
     ids, place, root, distance = [], [], [], []
-    keys: list[Any] = []
     start = 0
     with opened(held) as index:
-        keyed = bool(index.options.keyed)
+        keyed, keys = bool(index.options.keyed), no_keys(index.options.key_kind)
         similar = near.similar_in(index) if near is not None and near.sketched_in(index) else None
         for some, batch in named_rows(index):
             of = grown.roots_of(some)

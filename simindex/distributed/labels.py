@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simindex.arrays import I64, U16, U32, U64
+from simindex.arrays import I64, U16, U32, U64, keys_of_lists, picked
 from simindex.distributed.forests import Labels
 from simindex.errors import TooManyMatches
 from simindex.pairs.clusters import MOST_ROWS
@@ -39,21 +39,23 @@ def merge_labels(
 
     Raises TooManyMatches beyond 4,294,967,294 rows: keep the labels of the shards as they are.
     """
-    held, others, roots, distances, keys = [], [], [], [], []
-    keyed = False
+    held, others, roots, distances = [], [], [], []
+    keys: Any = None
     for part in parts:
         held.append(part.ids)
         others.append(part.ids[part.place])
         roots.append(part.root)
         distances.append(part.distance)
-        keys += part.keys or []
-        keyed = keyed or part.keys is not None
+        if part.keys is not None:
+            if not keys:
+                keys = keys_of_lists([], [keys, part.keys])
+            keys += part.keys
     _require_few(sum(map(len, held)))
     ids = np.concatenate(held)
     held.clear()
     fetch = None
-    if keyed:
-        fetch = partial(_keys, [keys[place] for place in np.argsort(ids, kind="stable").tolist()])
+    if keys is not None:
+        fetch = partial(_keys, picked(keys, np.argsort(ids, kind="stable").tolist()))
         keys.clear()
     ids.sort()
     member = _places(ids, others)
@@ -131,4 +133,5 @@ def _taken(column: NDArray[Any], places: U32) -> Any:
 
 
 def _keys(keys: list[Any], places: Any) -> list[Any]:
-    return [keys[place] for place in places.tolist()]
+    found: list[Any] = picked(keys, places.tolist())
+    return found

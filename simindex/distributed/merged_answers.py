@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, of_type, picked
+from simindex.arrays import I64, keys_of_lists, picked
 from simindex.errors import InvalidOption
 from simindex.records.matches import NO_NEIGHBOUR, Matches, QueryStats, TopMatches, TopStats
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
@@ -76,15 +76,14 @@ class _Keys:
         order = self._order if places is None else self._order[places]
         begins = [0, *accumulate(len(part) for part in self._parts)]
         keys: list[Any] = [None] * len(order)
-        fetched = []
+        lists = []
         for part, begin in zip(self._parts, begins[:-1], strict=True):
             ours = np.flatnonzero((order >= begin) & (order < begin + len(part)))
-            found = part.take(order[ours] - begin).keys()
-            if found is not None:
-                fetched.append(found)
-                for place, key in zip(ours.tolist(), found, strict=True):
-                    keys[place] = key
-        return of_type(keys, fetched)
+            fetched = part.take(order[ours] - begin).keys()
+            lists.append(fetched)
+            for place, key in zip(ours.tolist(), fetched or [], strict=True):
+                keys[place] = key
+        return keys_of_lists(keys, lists)
 
 
 def merge_top(parts: Iterable[TopMatches], k: int) -> TopMatches:
@@ -115,18 +114,19 @@ def merge_top(parts: Iterable[TopMatches], k: int) -> TopMatches:
     )
 
     def keys() -> Any:
-        held = [part.keys() or [[] for _ in range(queries)] for part in listed]
+        fetched: list[Any] = [part.keys() for part in listed]
+        held = [keys or [[] for _ in range(queries)] for keys in fetched]
         merged_keys = []
         for query, places in enumerate(order.tolist()):
             of_query = [key for some in held for key in some[query]]
             # Empty places of a part have no key, so places are counted among those that have one.
             filled = np.concatenate([part.distance[query] for part in listed]) <= bits
             at = np.cumsum(filled) - 1
-            there = (int(at[place]) for place in places if place < len(filled) and filled[place])
-            merged_keys.append(
-                of_type((of_query[place] for place in there), (some[query] for some in held))
-            )
-        return merged_keys
+            merged_keys.append(keys_of_lists((
+                of_query[int(at[place])] for place in places
+                if place < len(filled) and filled[place]
+            ), fetched))
+        return keys_of_lists(merged_keys, fetched)
 
     return TopMatches(
         ids, distance, merged, bits, keys if any(part.has_keys for part in listed) else None
@@ -165,12 +165,15 @@ def _joined(columns: list[Any], keys: list[Any], distances: list[Any]) -> tuple[
     order = np.lexsort((b, a))
     fetch = None
     if any(one is not None for one in keys):
-        sides = [[one[side] for one in keys if one] for side in (0, 1)]
-        joined = [of_type((key for one in side for key in one), side) for side in sides]
-        found = tuple(picked(side, order.tolist()) for side in joined)
+        held = [one for one in keys if one is not None]
+        listed = [
+            keys_of_lists((key for one in held for key in one[side]), (one[side] for one in held))
+            for side in (0, 1)
+        ]
+        in_order = tuple(picked(side, order.tolist()) for side in listed)
 
         def fetch() -> Any:
-            return found
+            return in_order
 
     return a[order], b[order], distance[order], fetch
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simindex.arrays import I64, picked
+from simindex.arrays import I64, keys_of_lists, no_keys, picked
 from simindex.checks import require_distance
 from simindex.distributed import regions
 from simindex.distributed.nearness import Near
 from simindex.distributed.shard import Held, Shard, opened
 from simindex.distributed.shardmap import ShardMap
+from simindex.options import IndexOptions
 from simindex.planning.similarity import require_measure, require_sketches
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
@@ -80,7 +81,7 @@ def top_shard(
     with opened(held) as index:
         most = min(k, len(index))
         if not most:
-            return _none(len(batch), batch.bits, keyed=bool(index.options.keyed))
+            return _none(len(batch), batch.bits, options=index.options)
         found = index.top(
             batch, k=most, method=method, max_error=max_error, rerank=rerank, recall=recall,
             threads=threads,
@@ -183,8 +184,9 @@ def _picked(keys: Any, places: I64 | None) -> Any:
     return keys if places is None else picked(keys, places.tolist())
 
 
-def _none(queries: int, bits: int, *, keyed: bool) -> TopMatches:
+def _none(queries: int, bits: int, *, options: IndexOptions) -> TopMatches:
     stats = TopStats("scan", "exact", True, None, None, None, 0, 0, 0, 0.0)
     ids, distance = np.empty((queries, 0), np.uint64), np.empty((queries, 0), np.uint16)
-    keys: list[list[str]] = [[] for _ in range(queries)]
-    return TopMatches(ids, distance, stats, bits, (lambda: keys) if keyed else None)
+    none = no_keys(options.key_kind)
+    keys = keys_of_lists((no_keys(options.key_kind) for _ in range(queries)), [none])
+    return TopMatches(ids, distance, stats, bits, (lambda: keys) if options.keyed else None)

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from simindex.arrays import U64, Bools
+from simindex.arrays import U64, Bools, keys_of_lists, no_keys
 from simindex.distributed import regions
 from simindex.distributed.merged_answers import merge_pairs
 from simindex.distributed.nearness import Near
 from simindex.distributed.shard import CHUNK_ROWS, Held, Shard, both_opened, named_rows, opened
 from simindex.index.index import Index
+from simindex.options import IndexOptions
 from simindex.planning.similarity import Similar
 from simindex.records.pairs import CollapsedPairs, EqualRows, Pairs
 
@@ -80,7 +81,7 @@ def _across(
     index: Index, asked: Index, other: Held, near: Near, collapse: bool, limits: dict[str, Any],
 ) -> Iterator[Pairs]:
     similar, h = near.similar_in(index), near.radius_in(index)
-    told, keyed = _told(similar), bool(index.options.keyed)
+    told, options = _told(similar), index.options
     sketched = near.sketched_in(index)
     region = other.region if isinstance(other, Shard) else ""
     again, asked_again = (
@@ -105,11 +106,11 @@ def _across(
             a, b = np.where(turned, theirs, mine), np.where(turned, mine, theirs)
             order = np.lexsort((b, a))
             fetch: Any = None
-            if keyed:
+            if options.keyed:
                 fetch = _keys(some.keys, found, turned, order)
             columns = a[order], b[order], found.distance[order]
             if collapse:
-                yield CollapsedPairs(*columns, _no_groups(keyed), fetch, **told)
+                yield CollapsedPairs(*columns, _no_groups(options), fetch, **told)
             else:
                 yield Pairs(*columns, fetch, **told)
 
@@ -121,22 +122,23 @@ def _told(similar: Similar | None) -> dict[str, Any]:
 
 def _none(index: Index, near: Near, collapse: bool) -> Pairs:
     """No pairs, with the columns of others, so that all parts of an answer fit together."""
-    told, keyed = _told(near.similar_in(index)), bool(index.options.keyed)
+    told, options = _told(near.similar_in(index)), index.options
     none = np.empty(0, np.uint64)
     columns = none, none, np.empty(0, np.uint16)
-    fetch = _no_keys if keyed else None
+    fetch = _no_keys(options)
     if collapse:
-        return CollapsedPairs(*columns, _no_groups(keyed), fetch, **told)
+        return CollapsedPairs(*columns, _no_groups(options), fetch, **told)
     return Pairs(*columns, fetch, **told)
 
 
-def _no_groups(keyed: bool) -> EqualRows:
+def _no_groups(options: IndexOptions) -> EqualRows:
     none = np.empty(0, np.uint64)
-    return EqualRows(none, none, _no_keys if keyed else None)
+    return EqualRows(none, none, _no_keys(options))
 
 
-def _no_keys() -> Any:
-    return [], []
+def _no_keys(options: IndexOptions) -> Any:
+    none = no_keys(options.key_kind)
+    return (lambda: (none, none)) if options.keyed else None
 
 
 def _represented(index: Index, sketched: bool) -> U64:
@@ -170,5 +172,7 @@ def _keys(mine: Any, found: Any, turned: Any, order: Any) -> Any:
         for own, theirs, turn in zip(of_mine, of_theirs, turned.tolist(), strict=True)
     ]
     arranged = [both[place] for place in order.tolist()]
-    keys = [a for a, _ in arranged], [b for _, b in arranged]
+    keys = tuple(
+        keys_of_lists((names[side] for names in arranged), [mine]) for side in (0, 1)
+    )
     return lambda: keys

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 
 from simindex._kernels import _native
-from simindex.arrays import I64, U32, ByteKeys, of_type
+from simindex.arrays import I64, U32, keys_of_lists, no_keys
 from simindex.methods.base import Found
 from simindex.options import IndexOptions
 from simindex.records.matches import Matches, MatchKeys, QueryStats
@@ -40,7 +40,7 @@ def match_bytes(words: int) -> int:
 
 def no_matches(stats: QueryStats, options: IndexOptions) -> Matches:
     """The answer where nothing was found."""
-    empty_keys: list[str] | ByteKeys = ByteKeys() if options.key_kind == "bytes" else []
+    empty_keys = no_keys(options.key_kind)
     keyed = options.keyed
     return Matches(NO_QUERY, NO_ID, NO_DISTANCE, stats, (lambda _: empty_keys) if keyed else None)
 
@@ -166,15 +166,17 @@ def _added(stats: QueryStats, more: QueryStats) -> QueryStats:
 def _keys_of_parts(
     parts: list[MatchKeys], starts: I64, places: I64 | None
 ) -> list[str] | list[bytes]:
+    found: list[Any]
     if places is None:
-        each = [part() for part in parts]
-        return of_type((key for of_part in each for key in of_part), each)  # type: ignore[no-any-return]
-    found: list[Any] = [None] * len(places)
+        lists = [part() for part in parts]
+        found = keys_of_lists(chain.from_iterable(lists), lists)
+        return found
+    found = [None] * len(places)
     owner = np.searchsorted(starts, places, side="right") - 1
-    each = [parts[0].of(places[:0])()]  # of no place, for the type
     for number in np.unique(owner).tolist():
         at = np.flatnonzero(owner == number)
-        each.append(parts[number].of(places[at] - starts[number])())
-        for place, key in zip(at.tolist(), each[-1], strict=True):
+        for place, key in zip(at.tolist(), parts[number].of(places[at] - starts[number])(),
+                              strict=True):
             found[place] = key
-    return of_type(found, each)  # type: ignore[no-any-return]
+    found = keys_of_lists(found, [parts[0].of(NO_QUERY)()])
+    return found

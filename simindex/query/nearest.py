@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -169,7 +170,10 @@ def _fetch_keys(
         table_of = np.zeros(len(rows), np.int64)
     else:
         table_of = source[present].astype(np.int64)
-    keys = keys_of(tables, table_of, rows).decoded(options.key_kind)
+    keys: Any = keys_of(tables, table_of, rows).decoded(options.key_kind)
     ends = [0, *np.cumsum(present.sum(axis=1)).tolist()]
-    kind = type(keys)
-    return [kind(keys[first:last]) for first, last in pairwise(ends)]  # type: ignore[arg-type,return-value]
+    kind: Any = type(keys)
+    of_queries: list[list[str]] | list[list[bytes]] = kind(
+        kind(keys[first:last]) for first, last in pairwise(ends)
+    )
+    return of_queries

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simindex.arrays import F32, I64, U8, U64
+from simindex.arrays import F32, I64, U8, U64, keys_of_lists
 from simindex.errors import InvalidBatch
 from simindex.records import dataframe_columns
 from simindex.records.arguments import as_fingerprints
@@ -68,10 +68,10 @@ class Asked(NamedTuple):
 
         def keys() -> Any:
             of_rows: Any = found.keys()
-            listed: list[Any] = [[] for _ in range(self.given)]
+            listed = [keys_of_lists([], [of_rows]) for _ in range(self.given)]
             for place, some in zip(places.tolist(), of_rows, strict=True):
                 listed[place] = some
-            return listed
+            return keys_of_lists(listed, [of_rows])
 
         return TopMatches(
             ids, distance, found.stats, found.bits, keys if found.has_keys else None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from simindex.arrays import F32, I64, U16, U64, picked
+from simindex.arrays import F32, I64, U16, U64, keys_of_lists, picked
 from simindex.records import arrow
 from simindex.records.estimate import estimated, standard_error
 from simindex.values import dataclass
@@ -245,7 +245,7 @@ class TopStats(NamedTuple):
 
 
 NearestKeys = Callable[[], list[list[str]] | list[list[bytes]]]
-"""Fetches the keys of each query's nearest documents."""
+"""Fetches the keys of each query's nearest documents, of bytes in `ByteKeys` of `ByteKeys`."""
 
 
 class TopMatches:
@@ -336,6 +336,6 @@ class TopMatches:
 
     def _flat_keys(self, places: I64 | None) -> Any:
         """Keys of the matches at some places, or of all."""
-        lists: Any = self.keys() or [[]]
-        keys = type(lists[0])(key for some in lists for key in some)
+        lists: Any = self.keys()
+        keys = keys_of_lists((key for some in lists for key in some), [lists, *lists[:1]])
         return keys if places is None else picked(keys, places.tolist())
