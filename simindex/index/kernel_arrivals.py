@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import ReferenceType, ref
 
 from simindex._kernels import _native
 from simindex.errors import CorruptFile
@@ -81,7 +82,8 @@ class _Ready(NamedTuple):
     recipe: Recipe
     kernel: _native.TextRecipe
     ways: Ways
-    snapshot: Snapshot
+    snapshot: ReferenceType[Snapshot]
+    """Which has this: a circle would keep its files open."""
     recent: Recent
     apart: list[_native.Places]
     """Places of one row, for texts that arrive beside others."""
@@ -123,7 +125,8 @@ class KernelArrivals:
         handle.writing()  # first: in the child of a fork the lock may be held for ever
         with handle.lock:
             ready = self._asked_with(h, key, commit_s)
-            if ready is None:
+            snapshot = None if ready is None else ready.snapshot()
+            if ready is None or snapshot is None:
                 return Left(text, key)
             recent = ready.recent
             if not accompanied:
@@ -133,9 +136,9 @@ class KernelArrivals:
                         text, recent.places, recent.count, ready.ways.passages
                     )
                 except CorruptFile:  # which the usual way may go round
-                    ready.snapshot.ready = None
+                    snapshot.ready = None
                     return Left(text, key)
-                return self._settled(ready, told, text, key, commit_s, changed)
+                return self._settled(ready, snapshot, told, text, key, commit_s, changed)
             places, count = recent.places, recent.count
         apart = ready.apart.pop() if ready.apart else recent.place_apart()
         try:
@@ -143,7 +146,7 @@ class KernelArrivals:
                 text, places, count, ready.ways.passages, apart, self._baton
             )
         except CorruptFile:
-            ready.snapshot.ready = None
+            snapshot.ready = None
             return Left(text, key)
         with handle.lock:
             if self._asked_with(h, key, commit_s) is not ready:
@@ -152,7 +155,7 @@ class KernelArrivals:
             if told == NEW or type(told) is tuple:
                 came = recent.places.take(apart, count, recent.count, ready.ways.passages)
                 told = told if came is None else _nearest_of(told, *came)
-            found = self._settled(ready, told, text, key, commit_s, changed)
+            found = self._settled(ready, snapshot, told, text, key, commit_s, changed)
             ready.apart.append(apart)
             return found
 
@@ -176,7 +179,8 @@ class KernelArrivals:
         return ready  # type: ignore[no-any-return]
 
     def _settled(
-        self, ready: _Ready, told: Any, text: Any, key: Any, commit_s: float | None, changed: float
+        self, ready: _Ready, snapshot: Snapshot, told: Any, text: Any, key: Any,
+        commit_s: float | None, changed: float,
     ) -> Match | Left | None:
         """The text is counted if it is new, and nothing has changed since its row got its place."""
         handle, recent = self.handle, ready.recent
@@ -192,7 +196,7 @@ class KernelArrivals:
                     self._seen.added += 1
                     return None
         elif type(told) is tuple:
-            match = self._match(ready.ways, ready.snapshot, recent, *told)
+            match = self._match(ready.ways, snapshot, recent, *told)
             if match is not None:
                 with self._call:  # it may be closed meanwhile
                     self._seen.found += 1
@@ -235,8 +239,8 @@ class KernelArrivals:
             return None
         key_type = KEY_TYPES[options.key_kind] if options.keyed else type(None)
         ready = _Ready(
-            waiting.since, answerer.plans.version, h, key_type, recipe, kernel, found, snapshot,
-            committer.recent, [],
+            waiting.since, answerer.plans.version, h, key_type, recipe, kernel, found,
+            ref(snapshot), committer.recent, [],
         )
         snapshot.ready = ready
         return ready
