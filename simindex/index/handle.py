@@ -14,7 +14,6 @@ import os
 import sys
 import warnings
 import weakref
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -213,11 +212,13 @@ class Handle:
     def __del__(self) -> None:
         # A handle that was dropped must not keep the writer's lock.
         if not getattr(self, "_ended", True):
-            with suppress(Exception):
+            try:
                 try:
                     self.save("was dropped")
                 finally:
                     self.close(discard=True)
+            except Exception:  # noqa: S110 - at the end of Python the names here are None
+                pass
 
     def save(self, how: str) -> None:
         """Commits what waits of a handle that nobody has closed, if it can, and warns of it."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import simindex
 from simindex.checks import is_int
 from simindex.errors import InvalidOption, MissingExtra, SimindexError
+from simindex.inputs.markup import EXTRACTORS
 from simindex.values import dataclass
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 PATH, RESPONSE_PATH = "SIMINDEX_PATH", "SIMINDEX_RESPONSE_PATH"
 DISTANCE, EXPIRE_S, RECIPE = "SIMINDEX_DISTANCE", "SIMINDEX_EXPIRE_S", "SIMINDEX_RECIPE"
+
+ITEM_ACTION, RESPONSE_ACTION = "SIMINDEX_ITEM_ACTION", "SIMINDEX_RESPONSE_ACTION"
+TEXT_FIELD, KEY_FIELD, HTML = "SIMINDEX_TEXT_FIELD", "SIMINDEX_KEY_FIELD", "SIMINDEX_HTML"
 
 ACTIONS = ("drop", "tag")
 
@@ -50,20 +54,25 @@ class CrawlSettings:
 
     @classmethod
     def of(cls, settings: BaseSettings, *, of_responses: bool) -> Self:
-        """Those of the middleware, or of the pipeline. InvalidOption names a wrong setting."""
-        kind = "RESPONSE" if of_responses else "ITEM"
+        """Those of the middleware, or of the pipeline. InvalidOption names a wrong setting.
+
+        The settings of both are looked at, because the middleware opens its index before Scrapy
+        makes the pipeline.
+        """
         own = of_responses and settings.get(RESPONSE_PATH)
         path_setting = RESPONSE_PATH if own else PATH
         path = settings.get(path_setting)
         if not path or not isinstance(path, str | os.PathLike) or "\0" in str(path):
             raise refused(path_setting, path, "a path, such as pages.sim")
-        action = settings.get(f"SIMINDEX_{kind}_ACTION", "tag" if of_responses else "drop")
-        if action not in ACTIONS:
-            raise refused(f"SIMINDEX_{kind}_ACTION", action, " or ".join(ACTIONS))
+        items, responses = _action(settings, ITEM_ACTION), _action(settings, RESPONSE_ACTION)
+        for setting in (TEXT_FIELD, KEY_FIELD):
+            name_of_field(settings, setting)
+        html_of(settings)
         options = _recipe_options(settings.get(RECIPE))
         expires = settings.get(EXPIRE_S) is not None
         return cls(
-            str(path), path_setting, action, _distance(settings.get(DISTANCE)),
+            str(path), path_setting, (responses or "tag") if of_responses else (items or "drop"),
+            _distance(settings.get(DISTANCE)),
             _seconds(settings, "SIMINDEX_COMMIT_S", 5.0),
             _seconds(settings, "SIMINDEX_WAIT_S", 0.0),
             _seconds(settings, EXPIRE_S, 0.0, finite=True) if expires else None,
@@ -71,11 +80,19 @@ class CrawlSettings:
         )
 
 
-def name_of_field(settings: BaseSettings, setting: str, default: str | None) -> str | None:
+def name_of_field(settings: BaseSettings, setting: str) -> str | None:
     """The field of items that a setting names. InvalidOption if it is no name."""
-    found = settings.get(setting, default)
+    found = settings.get(setting)
     if found is not None and not (isinstance(found, str) and found):
         raise refused(setting, found, "the name of a field")
+    return found
+
+
+def html_of(settings: BaseSettings) -> str:
+    """What finds the text of a page. InvalidOption if nothing has that name."""
+    found = settings.get(HTML, next(iter(EXTRACTORS)))
+    if not isinstance(found, str) or found not in EXTRACTORS:
+        raise refused(HTML, found, " or ".join(EXTRACTORS))
     return found
 
 
@@ -98,6 +115,13 @@ def of_setting(
         f"the setting {setting} is not valid: {error.what}", remedy=remedy or error.remedy,
         **{**error.data, "option": setting},
     )
+
+
+def _action(settings: BaseSettings, setting: str) -> str | None:
+    found = settings.get(setting)
+    if found is not None and found not in ACTIONS:
+        raise refused(setting, found, " or ".join(ACTIONS))
+    return found
 
 
 def _distance(found: Any) -> int | None:

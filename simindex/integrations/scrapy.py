@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING, Any, Self
 import simindex
 from simindex.inputs.document import Unusable
 from simindex.inputs.extras import needed
-from simindex.inputs.markup import EXTRACTORS, extractor
+from simindex.inputs.markup import extractor
 from simindex.integrations.crawl_index import CrawlIndex
-from simindex.integrations.crawl_settings import CrawlSettings, name_of_field, refused
+from simindex.integrations.crawl_settings import (
+    KEY_FIELD,
+    TEXT_FIELD,
+    CrawlSettings,
+    html_of,
+    name_of_field,
+)
 
 with needed("crawling with Scrapy", extra="scrapy"):
     from itemadapter import ItemAdapter
@@ -59,9 +65,9 @@ class NearDuplicatePipeline:
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         self._pages = CrawlIndex(CrawlSettings.of(settings, of_responses=False), crawler)
-        text_field = name_of_field(settings, "SIMINDEX_TEXT_FIELD", None)
+        text_field = name_of_field(settings, TEXT_FIELD)
         self._text_fields = TEXT_FIELDS if text_field is None else (text_field,)
-        self._key_field = name_of_field(settings, "SIMINDEX_KEY_FIELD", "url")
+        self._key_field = name_of_field(settings, KEY_FIELD) or "url"
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -126,10 +132,7 @@ class NearDuplicateMiddleware:
         from scrapy import signals
 
         self._pages = CrawlIndex(CrawlSettings.of(crawler.settings, of_responses=True), crawler)
-        html = crawler.settings.get("SIMINDEX_HTML", next(iter(EXTRACTORS)))
-        if not isinstance(html, str) or html not in EXTRACTORS:
-            raise refused("SIMINDEX_HTML", html, " or ".join(EXTRACTORS))
-        self._text_of = extractor(html)
+        self._text_of = extractor(html_of(crawler.settings))
         crawler.signals.connect(self._pages.close, signal=signals.spider_closed)
         self._pages.open()  # not by a signal: of its handlers Scrapy only logs the errors
 
