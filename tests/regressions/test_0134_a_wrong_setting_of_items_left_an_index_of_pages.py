@@ -1,5 +1,5 @@
-"""A crawl with pipeline and middleware ended because a setting of items was wrong, but the middleware
-had created its index, or deleted expired texts in it."""
+"""A crawl with pipeline and middleware ended because a setting of items was wrong. By then the
+middleware had created its index, or deleted expired texts in it."""
 
 from __future__ import annotations
 
