@@ -179,7 +179,7 @@ class TableRows:
                 self._feed.leave_broken_row()
                 last = self._feed.number
                 left = f"; lines {line} to {last} are left out" if last > line else ""
-                reason = str(error) if isinstance(error, _TooLong) else f"not CSV: {error}"
+                reason = str(error) if isinstance(error, _TooLong) else f"not CSV: {_told(error)}"
                 intake.bad(path, line, reason + left)
                 continue
             except Unusable as unusable:
@@ -209,6 +209,14 @@ def read_table(stream: BinaryIO, source: Source) -> Iterator[Document]:
             continue
         ids.count()
         yield document
+
+
+def _told(error: csv.Error) -> str:
+    """What Python says of a row, without its advice to programmers."""
+    said = str(error)
+    if said.startswith("new-line character seen in unquoted field"):
+        return "a carriage return without a line feed, outside of quotes"
+    return said
 
 
 def _require_utf8(row: list[str]) -> None:

@@ -147,7 +147,7 @@ def _remote(
         intake.bad(given, None, f"cannot be listed: {error}", remote_files.CHECK_ADDRESS)
         return
     for path in paths:
-        address = f"{given.rstrip('/')}/{path}" if folder else given
+        address = remote_files.inside(given, path) if folder else given
         if reached.again(address, kept=True):
             intake.pass_over(printable(address), AGAIN)
         else:

@@ -51,7 +51,10 @@ def is_pattern(path: str) -> bool:
 
 def file_name(path: str) -> str:
     """An address without what may follow the name of its file."""
-    return urlsplit(path).path if _is_http(path) else path
+    if not is_remote(path):
+        return path
+    own = _parts(path)[1]
+    return urlsplit(own).path if _is_http(own) else own
 
 
 def exists(path: str) -> bool:
@@ -87,7 +90,9 @@ def size_bytes(path: str) -> int | None:
 def matching(pattern: str) -> list[str]:
     """The addresses of all files and folders that match, sorted."""
     with _asked(pattern) as (files, there):
-        return sorted(files.unstrip_protocol(one) for one in files.glob(there))
+        before, _, behind = _parts(pattern)
+        found = (str(files.unstrip_protocol(one)) for one in files.glob(there))
+        return sorted(f"{before}{one}{behind}" for one in found)
 
 
 def below(folder: str) -> Iterator[str]:
@@ -95,6 +100,24 @@ def below(folder: str) -> Iterator[str]:
     with _asked(folder) as (files, there):
         root = there.rstrip("/") + "/"
         yield from sorted(one.removeprefix(root) for one in files.find(there))
+
+
+def inside(folder: str, path: str) -> str:
+    """The address of a file below a folder."""
+    before, own, behind = _parts(folder)
+    kind, mark, place = own.partition("://")
+    above = place.rstrip("/") + "/" if place.strip("/") else place[:1]
+    return f"{before}{kind}{mark}{above}{path}{behind}"
+
+
+def _parts(path: str) -> tuple[str, str, str]:
+    """The address in an address, and what it goes through: caches in front, an archive behind."""
+    steps = path.split("::")
+    at = next(at for at, step in enumerate(steps) if "://" in step)
+    return (
+        "".join(f"{step}::" for step in steps[:at]), steps[at],
+        "".join(f"::{step}" for step in steps[at + 1 :]),
+    )
 
 
 class RemoteFile(io.RawIOBase):
@@ -110,6 +133,7 @@ class RemoteFile(io.RawIOBase):
 
     def _open(self) -> None:
         with _asked(self._path) as (files, there):
+            self._files = files  # one of an archive closes it when it is dropped
             self._file: Any = files.open(
                 there, "rb", block_size=0 if self._streamed else PART_BYTES
             )

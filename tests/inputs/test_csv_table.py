@@ -75,6 +75,14 @@ def test_broken_rows_are_reported_by_line_and_the_rest_is_read(tmp_path: Path) -
     ]
 
 
+def test_a_carriage_return_alone_ends_no_row() -> None:
+    reported: list[str] = []
+    intake = Intake(max_errors=1, report=lambda record: reported.append(str(record)))
+    assert documents_of(b"id,text\r1,one\r2,two\r", intake) == []
+    told = "t.csv:1: not CSV: a carriage return without a line feed, outside of quotes"
+    assert reported == [told]
+
+
 def test_a_row_that_ends_within_quotes_is_bad() -> None:
     reported: list[str] = []
     intake = Intake(max_errors=1, report=lambda record: reported.append(str(record)))
