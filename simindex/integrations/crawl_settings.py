@@ -64,14 +64,15 @@ class CrawlSettings:
         path = settings.get(path_setting)
         if not path or not isinstance(path, str | os.PathLike) or "\0" in str(path):
             raise refused(path_setting, path, "a path, such as pages.sim")
-        items, responses = _action(settings, ITEM_ACTION), _action(settings, RESPONSE_ACTION)
+        items = _action(settings, ITEM_ACTION, "drop")
+        responses = _action(settings, RESPONSE_ACTION, "tag")
         for setting in (TEXT_FIELD, KEY_FIELD):
             name_of_field(settings, setting)
         html_of(settings)
         options = _recipe_options(settings.get(RECIPE))
         expires = settings.get(EXPIRE_S) is not None
         return cls(
-            str(path), path_setting, (responses or "tag") if of_responses else (items or "drop"),
+            str(path), path_setting, responses if of_responses else items,
             _distance(settings.get(DISTANCE)),
             _seconds(settings, "SIMINDEX_COMMIT_S", 5.0),
             _seconds(settings, "SIMINDEX_WAIT_S", 0.0),
@@ -117,9 +118,11 @@ def of_setting(
     )
 
 
-def _action(settings: BaseSettings, setting: str) -> str | None:
+def _action(settings: BaseSettings, setting: str, default: str) -> str:
     found = settings.get(setting)
-    if found is not None and found not in ACTIONS:
+    if found is None:
+        return default
+    if not isinstance(found, str) or found not in ACTIONS:
         raise refused(setting, found, " or ".join(ACTIONS))
     return found
 

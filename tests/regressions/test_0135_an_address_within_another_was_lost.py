@@ -1,6 +1,5 @@
-"""A file within an archive or behind a cache of fsspec (`zip://a.jsonl::b.zip`) could not be read: its
-archive was closed, and patterns and folders lost the address of the archive. The root of a system
-lost its slashes."""
+"""A file in an archive, `zip://a.jsonl::b.zip`, could not be read: the archive was closed. Patterns
+and folders lost the address of the archive or cache, and the root of a system lost its slashes."""
 
 from __future__ import annotations
 
@@ -11,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
-
 from simindex.inputs.document import Document, Intake
 from simindex.inputs.paths import expanded
 from simindex.inputs.reading import read
 from simindex.inputs.remote_files import file_name, inside
+
+fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
 
 LINES = b'{"id": "a", "text": "some words"}\n'
 
