@@ -26,6 +26,9 @@ FEW = 10
 AHEAD_BYTES = 1 << 16
 """So much of a file is looked at."""
 
+ROWS_TOLD = 16
+"""So many rows tell whether a line is the first one of a row: hardly any may be bad."""
+
 RETURN = "\ud800"
 """Stands for a carriage return within a line: half of a surrogate pair, which no UTF-8 has."""
 
@@ -51,6 +54,32 @@ class Dialect(NamedTuple):
         if self.quote is None:
             return csv.reader(lines, quoting=csv.QUOTE_NONE, **how)
         return csv.reader(lines, quotechar=self.quote, escapechar=self.escape, **how)
+
+    def are_rows(self, lines: Iterable[str], columns: int, most: int = ROWS_TOLD) -> bool:
+        """Whether rows of so many cells begin with the first line, by `most` rows from there.
+
+        Of seven rows at most one may be bad, and the last one may be cut.
+        """
+        good = bad = 0
+        ended = False
+
+        def counted() -> Iterator[str]:
+            nonlocal ended
+            yield from lines
+            ended = True
+
+        rows = self.rows(counted())
+        while good + bad < most and 7 * bad <= most:
+            try:
+                row = next(rows)
+            except StopIteration:
+                break
+            except csv.Error:
+                bad += not ended
+                continue
+            good += len(row) == columns
+            bad += len(row) not in (0, columns)
+        return good > 7 * bad
 
 
 def without_returns(line: str) -> str:

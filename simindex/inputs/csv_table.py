@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Iterator
-from itertools import count, takewhile
+from itertools import count, islice, takewhile
 from typing import BinaryIO
 
 from simindex.inputs.csv_dialect import AHEAD_BYTES, RETURN, dialect_of, without_returns
@@ -17,6 +17,9 @@ MAX_COLUMNS = 1 << 16
 
 MAX_SEPARATORS = 1 << 22
 """Most separators of a row, those in quotes included: each may be a cell, of 8 bytes in memory."""
+
+MOST_LINES = 1 << 15
+"""Most lines that are looked at to find the row behind a broken one, each time they are."""
 
 
 class _TooLong(Unusable):
@@ -36,6 +39,8 @@ class _Feed:
         self._ahead: deque[tuple[int, bytes | None]] = deque()
         """Lines that were looked at, and come next."""
         self.number = 0
+        self._searched = 0
+        """No rows begin with lines up to this one, by `_first_row`."""
         self.has_returns = False
         """Whether RETURN is in lines of the row."""
         if stream.seekable() or source.is_file:
@@ -78,31 +83,72 @@ class _Feed:
             line = unmarked(line)
         # Bytes that are not UTF-8 become lone surrogates, which no valid UTF-8 decodes to: the row
         # that holds them is refused and the rows after it are not lost.
-        text = line.decode("utf-8", "surrogateescape")
-        if b"\r" in line and number > 1:  # a first line with some has other ends of lines
-            text = without_returns(text)
-            self.has_returns |= RETURN in text
+        text = self._text(line, number)
+        self.has_returns |= b"\r" in line and RETURN in text
         return text
 
-    def leave_broken_row(self) -> None:
+    def _text(self, line: bytes, number: int) -> str:
+        text = line.decode("utf-8", "surrogateescape")
+        # A first line with carriage returns is a table whose lines end in them.
+        return without_returns(text) if number > 1 and b"\r" in line else text
+
+    def leave_broken_row(self, columns: int | None, *, at_end: bool) -> None:
         """Has the next row begin where one can, behind a row with broken quotes or without an end.
 
         Its first line is lost. If the next quote ends a cell, the lines up to it are within a cell
-        of this row. If it begins one, or there is none, the next line is a row.
+        of this row. If it begins one, or there is none, the next line is a row, unless the lines
+        from there on are no rows of so many columns and those from a later one are. At the end of
+        the file they must be such rows: most often the file was cut within a cell of many lines.
         """
         if self._row_bytes <= AHEAD_BYTES:
+            rest = [self._text(line, number) for number, line in self._row[1:] if line is not None]
+            if at_end and columns and not (
+                columns > 1 and self.dialect.are_rows(rest, columns, len(rest) + 1)
+            ):
+                return
             self._ahead.extendleft(reversed(self._row[1:]))
             self.number = self._row[0][0]
         quote = (self.dialect.quote or "\n").encode()
         within = 0
-        for taken, (number, line) in enumerate(self._looked(), 1):
+        for taken, (_, line) in enumerate(self._looked(), 1):
             if line is None or (at := line.rstrip(b"\r\n").find(quote)) < 0:
                 continue
             if at and line[at - 1 : at] != self._separator:
-                within, self.number = taken, number
+                within = taken
             break
+        if columns and columns > 1:
+            within = self._first_row(within, columns)
         for _ in range(within):
-            self._ahead.popleft()
+            self.number, _ = self._ahead.popleft()
+
+    def _first_row(self, start: int, columns: int) -> int:
+        """The first of the next lines, from one on, with which rows begin; that one if none is."""
+        if self.number + start < self._searched:
+            return start
+        texts: list[str] = []
+        looked = self._looked()
+        left = MOST_LINES
+
+        def following(first: int) -> Iterator[str]:
+            nonlocal left
+            for at in count(first):
+                if at == len(texts):
+                    number, line = next(looked, (0, None))
+                    if not number:
+                        return
+                    texts.append(self._text(line or b"", number))
+                left -= 1
+                yield texts[at]
+
+        for _ in islice(following(0), start):
+            pass
+        for first in count(start):
+            if self.dialect.are_rows(following(first), columns):
+                return first
+            if left < 0 or first >= len(texts):
+                break
+        self._searched = self.number + len(texts)
+        return start
 
     def _looked(self) -> Iterator[tuple[int, bytes | None]]:
         """The next lines, which still come next, AHEAD_BYTES of them."""
@@ -176,7 +222,9 @@ class TableRows:
             except StopIteration:
                 return
             except (csv.Error, _TooLong) as error:
-                self._feed.leave_broken_row()
+                self._feed.leave_broken_row(
+                    None if header is None else len(header), at_end="end of data" in str(error)
+                )
                 last = self._feed.number
                 left = f"; lines {line} to {last} are left out" if last > line else ""
                 reason = str(error) if isinstance(error, _TooLong) else f"not CSV: {_told(error)}"
