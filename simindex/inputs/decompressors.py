@@ -13,6 +13,7 @@ from __future__ import annotations
 import bz2
 import io
 import lzma
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, BinaryIO, cast
@@ -49,6 +50,10 @@ DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
 the size in 4 bytes, and the dictionary, which may be compressed itself."""
 
 MAX_DICTIONARY_BYTES = 1 << 24
+
+BLOCK_BYTES, STEP_BYTES = 1 << 21, 1 << 14
+"""Of a .bz2, twice the largest block: a damaged one may hold runs that it did not hold before; and
+what is decompressed at once of it or of a .xz."""
 
 MAX_XZ_BYTES = 1 << 27
 """Memory to decompress a .xz; `xz -9` takes 65 MiB. A small file may ask for 4 GiB."""
@@ -155,7 +160,11 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 
 
 class StreamsReader(io.RawIOBase):
-    """One stream of a .xz or .bz2 after the other; one that is open at the end was cut."""
+    """One stream of a .xz or .bz2 after the other; one that is open at the end was cut.
+
+    The checksum of a block comes behind it. So the last BLOCK_BYTES of a .bz2 are given once more
+    bytes follow, or its stream has ended: lines of a damaged block would each be a bad record.
+    """
 
     # The readers of the library have no limit of memory, and call damage an error of the system.
 
@@ -163,6 +172,11 @@ class StreamsReader(io.RawIOBase):
         self._file, self._new = file, _DECOMPRESSORS[compression]
         self._padded = compression == ".xz"
         """Whether zeros may follow a stream."""
+        self._most_held = BLOCK_BYTES if compression == ".bz2" else 0
+        self._held: deque[bytes] = deque()
+        self._held_bytes = 0
+        self._text = memoryview(b"")
+        self._cut = False
         self._decompressor = self._new()
         self.read_bytes: int = 0
 
@@ -170,25 +184,45 @@ class StreamsReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        while True:
-            piece = b""
-            if self._decompressor.eof:
-                piece = self._next_stream()
-                if not piece:
-                    return 0
-            elif self._decompressor.needs_input:
-                piece = self._piece()
-                if not piece:
-                    raise EOFError("the file ends within a stream")
-            try:
-                text = self._decompressor.decompress(piece, len(buffer))
-            except lzma.LZMAError as error:
-                raise _of_xz(error, self.read_bytes) from error
-            except (OSError, ValueError) as error:
-                raise Damaged(_near(str(error), self.read_bytes)) from error
-            if text:
-                buffer[: len(text)] = text
-                return len(text)
+        while not self._text:
+            if self._held and (self._held_bytes > self._most_held or self._has_ended()):
+                self._text = memoryview(self._held.popleft())
+                self._held_bytes -= len(self._text)
+            elif self._cut:
+                raise EOFError("the file ends within a stream")
+            elif (text := self._next()) is None:
+                return 0
+            elif text:
+                self._held.append(text)
+                self._held_bytes += len(text)
+        size = min(len(buffer), len(self._text))
+        buffer[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size
+
+    def _has_ended(self) -> bool:
+        return self._cut or self._decompressor.eof
+
+    def _next(self) -> bytes | None:
+        """The next bytes, perhaps none yet; None at the end of the file."""
+        piece = b""
+        if self._decompressor.eof:
+            piece = self._next_stream()
+            if not piece:
+                return None
+        elif self._decompressor.needs_input:
+            piece = self._piece()
+            if not piece:
+                self._cut = True
+                return b""
+        try:
+            # What a call that fails has decompressed is lost, so it is not much.
+            text: bytes = self._decompressor.decompress(piece, STEP_BYTES)
+        except lzma.LZMAError as error:
+            raise _of_xz(error, self.read_bytes) from error
+        except (OSError, ValueError) as error:
+            raise Damaged(_near(str(error), self.read_bytes)) from error
+        return text
 
     def _piece(self) -> bytes:
         piece: bytes = self._file.read(io.DEFAULT_BUFFER_SIZE)
