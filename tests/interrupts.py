@@ -79,3 +79,23 @@ class Interrupt:
             pass
         finally:
             sys.settrace(None)
+
+
+def interrupted_everywhere(work: Callable[[], object], modules: tuple[ModuleType, ...]) -> int:
+    """Does some work with an interrupt at each possible place of some modules, one at a time.
+
+    Returns how many places there are. Raises what the work raises, unless it is the interrupt.
+    """
+    places = 0
+    while True:
+        interrupt = Interrupt(modules, places, possible=True)
+        sys.settrace(interrupt)
+        try:
+            work()
+        except Stop:
+            assert interrupt.where is not None
+        finally:
+            sys.settrace(None)
+        if interrupt.where is None:
+            return places
+        places += 1

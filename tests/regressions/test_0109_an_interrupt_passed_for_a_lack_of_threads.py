@@ -7,12 +7,11 @@ referred to the error, and so to segments that stayed open.
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections.abc import Callable
 
 import pytest
-from interrupts import Interrupt, Stop
+from interrupts import Stop, interrupted_everywhere
 
 from simindex.resources.threads import Pool, begin
 from simindex.writing import merges
@@ -32,20 +31,7 @@ def within_a_handler_of_an_error() -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("work", [begin_a_thread, within_a_handler_of_an_error])
 def test_an_interrupt_of_a_start_is_raised(work: Callable[[], None]) -> None:
-    places = 0
-    while True:
-        interrupt = Interrupt((threading,), places, possible=True)
-        sys.settrace(interrupt)
-        try:
-            work()
-        except Stop:
-            assert interrupt.where is not None
-        finally:
-            sys.settrace(None)
-        if interrupt.where is None:
-            break
-        places += 1
-    assert places > 10
+    assert interrupted_everywhere(work, (threading,)) > 10
 
 
 def test_an_interrupt_of_a_pool_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,11 @@ ids that a call was given. It was raised as InvalidBatch, so the caller's `excep
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from interrupts import Interrupt, Stop
+from interrupts import Stop, interrupted_everywhere
 
 from simindex import Batch, InvalidBatch
 from simindex.records import arguments, dataframe_columns
@@ -29,20 +28,8 @@ class Column:
 
 @pytest.mark.parametrize("values", [[1, 2], Column()])
 def test_an_interrupt_of_a_check_is_raised(values: Any) -> None:
-    places = 0
-    while True:
-        interrupt = Interrupt((arguments, dataframe_columns), places, possible=True)
-        sys.settrace(interrupt)
-        try:
-            arguments.as_array(values, "ids")
-        except Stop:
-            assert interrupt.where is not None
-        finally:
-            sys.settrace(None)
-        if interrupt.where is None:
-            break
-        places += 1
-    assert places > 2
+    modules = (arguments, dataframe_columns)
+    assert interrupted_everywhere(lambda: arguments.as_array(values, "ids"), modules) > 2
 
 
 @pytest.mark.parametrize("error", [Stop(), TimeoutError("took too long")])
