@@ -62,9 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "systems", nargs="*", choices=SYSTEMS, metavar="SYSTEM", help=", ".join(SYSTEMS)
+        "systems", nargs="*", choices=[*SYSTEMS, "all"], default="all", metavar="SYSTEM",
+        help=", ".join(SYSTEMS),
     )
-    names = parser.parse_args(arguments).systems or list(SYSTEMS)
+    asked = parser.parse_args(arguments)
+    names = list(SYSTEMS) if "all" in asked.systems else asked.systems
     python = PLACE / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(PLACE)], check=True)

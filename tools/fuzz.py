@@ -57,13 +57,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     shares = {name: SHARES.get(name, 0.5) for name in (*compiled.names(), *PYTHON)}
     parser.add_argument(
-        "targets", nargs="*", choices=shares, metavar="TARGET", help=", ".join(shares)
+        "targets", nargs="*", choices=[*shares, "all"], default="all", metavar="TARGET",
+        help=", ".join(shares),
     )
     parser.add_argument("--goal", type=int, default=GOAL, help="executions of all targets")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args(arguments)
-    names = asked.targets or list(shares)
+    names = list(shares) if "all" in asked.targets else asked.targets
     clang = compiled.compiler()
     missing = ["clang with libFuzzer"] * (clang is None and bool(set(names) - {*PYTHON}))
     missing += ["atheris"] * (

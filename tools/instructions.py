@@ -217,13 +217,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "names", nargs="*", choices=WORKLOADS, metavar="WORKLOAD", help="all, if none is named"
+        "names", nargs="*", choices=[*WORKLOADS, "all"], default="all", metavar="WORKLOAD",
+        help="all, if none is named",
     )
     parser.add_argument("--old", default=sys.executable, help="interpreter of the old version")
     parser.add_argument("--new", default=sys.executable, help="interpreter of the new version")
     parser.add_argument("--call", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
-    names = asked.names or list(WORKLOADS)
+    names = list(WORKLOADS) if "all" in asked.names else asked.names
     if asked.call is not None:
         called(asked.call, names)
         return 0

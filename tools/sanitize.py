@@ -74,8 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kinds", nargs="*", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    names = parser.parse_args(arguments).kinds or list(KINDS)
+    parser.add_argument(
+        "kinds", nargs="*", choices=[*KINDS, "all"], default="all", metavar="KIND",
+        help=", ".join(KINDS),
+    )
+    asked = parser.parse_args(arguments)
+    names = list(KINDS) if "all" in asked.kinds else asked.kinds
     if shutil.which("gcc") is None:
         print("the sanitizers are those of gcc, which is missing here", file=sys.stderr)
         return 2
