@@ -26,9 +26,9 @@ BUILD = Path(__file__).resolve().parents[1] / "build" / "fuzz"
 
 SHARES: dict[str, float] = {
     "probe": 7, "sweep": 3, "bphs": 5, "top": 2, "columns": 2, "issl": 0.8, "pairs": 0.4,
-    "text": 1, "lmdb": 2.5, "segments": 0.1, "catalog": 0.1, "values": 0.3, "documents": 0.2,
-    "arguments": 0.1, "wrecks": 0.002, "warc": 0.1, "arc": 0.1, "html": 0.1, "cells": 0.05,
-    "arrays": 0.1, "tables": 0.1, "compressed": 0.1, "numpy": 0.1,
+    "text": 1, "inputs": 1, "lmdb": 2.5, "segments": 0.1, "catalog": 0.1, "values": 0.3,
+    "documents": 0.2, "arguments": 0.1, "wrecks": 0.002, "warc": 0.1, "arc": 0.1, "html": 0.1,
+    "cells": 0.05, "arrays": 0.1, "tables": 0.1, "compressed": 0.1, "numpy": 0.1,
 }
 """Executions of each target, in proportion: more of the faster ones."""
 

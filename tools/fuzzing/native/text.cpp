@@ -1,8 +1,10 @@
-// Arbitrary bytes as text in every encoding, by recipes whose tables are arbitrary: all levels agree.
+// Arbitrary bytes as text in every encoding, by recipes whose tables are arbitrary: all levels agree, and
+// so do features that were kept when they were counted.
 #include <bit>
 #include <vector>
 
 #include "input.hpp"
+#include "simhash/document_counts.hpp"
 #include "simhash/fingerprinter.hpp"
 
 using namespace simindex;
@@ -16,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t n = in.in(1, 3), last = 0; n > 0; --n)
     plan.features.sizes.push_back(static_cast<std::uint8_t>(last += in.in(1, 3)));
   plan.features.seed = in.byte();
-  plan.counting = static_cast<int>(in.in(0, 2));
+  plan.counting = static_cast<int>(in.in(0, 3));
   plan.words = in.one_in(4) ? in.in(1, 8) : 1;
   plan.sketch_words = in.one_in(3) ? in.in(1, 8) : 0;
   plan.min_features = in.in(1, 4);
@@ -59,6 +61,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       continue;
     }
     REQUIRE(other_features == features);
+    REQUIRE(std::equal(first.data, first.data + first.size, other.data));
+    REQUIRE(std::equal(weights.data, weights.data + weights.size, other_weights.data));
+  }
+  if (reading != Reading::kDone) return 0;
+  DocumentCounts counts;
+  FeatureReader reader(plan.features, widest_level());
+  for (int again = 0; again < 2; ++again) {  // by a table that has the features of the document before
+    counts.begin();
+    counts.keep_anew();
+    reader.read(whole, [&](std::span<const std::uint64_t> hashes) { counts.add(hashes); }, never);
+    counts.end();
+    REQUIRE(counts.keep());
+    std::vector<std::uint32_t> idf(counts.features().size(), kOneStep);
+    for (std::size_t i = 0; plan.with_idf && i < idf.size(); ++i)
+      idf[i] = static_cast<std::uint32_t>(plan.idf.find(counts.features()[i]));
+    Fingerprinter(plan, widest_level())
+        .kept({counts.kept(), counts.features(), idf}, {other.data, other_weights.data, &other_features},
+              never);
     REQUIRE(std::equal(first.data, first.data + first.size, other.data));
     REQUIRE(std::equal(weights.data, weights.data + weights.size, other_weights.data));
   }
