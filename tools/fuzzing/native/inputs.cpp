@@ -20,12 +20,13 @@ void write(Input& in, Array<std::uint8_t>& out) {
       "{\"text\":\"", "\",\"id\":\"", "\"}\n",  "\",\"id\":", "\\u00e9", "\\ud83d\\ude00", "\\n",  "[{\"a\":",
       "}]",           "\xc3\xa9",     "\xf0\x9f\x98\x80", "null", "-0.5e3",  "<div a=\"b\" c>", "</b>", "<b>"};
   for (std::size_t at = 0; at < out.size;) {
-    const std::uint8_t kind = in.byte();
-    if (kind >= 2 * std::size(kPieces)) {
-      out[at++] = kind;
+    const std::uint8_t byte = in.byte();
+    if (byte < 0xf8) {  // above are none of UTF-8
+      out[at++] = byte;
       continue;
     }
-    for (const char* piece = kPieces[kind / 2]; *piece != '\0' && at < out.size; ++piece)
+    const char* piece = kPieces[in.byte() % std::size(kPieces)];
+    for (; *piece != '\0' && at < out.size; ++piece)
       out[at++] = static_cast<std::uint8_t>(*piece);
   }
 }
