@@ -55,8 +55,13 @@ def composed(
         if len(table):
             sealed.append(files.write(table, head.generation + 1))
             written += sealed[0][0].files
-    elif waiting.rows:
-        samples = _add_pending(edit, snapshot, dead, living, samples, files)
+    else:
+        overdue = [
+            run for run in head.pending
+            if policy.keeps_too_many(dead.concerning(run.horizon), snapshot.stored_rows)
+        ]
+        if waiting.rows or overdue:
+            samples = _add_pending(edit, snapshot, dead, living, samples, files, overdue)
     if samples:
         samples.insert(0, _stored(catalog, snapshot, options.words))
         edit.set_value("reservoir", Reservoir.merged(samples, options.reservoir_rows).encode())
@@ -107,12 +112,16 @@ def _add_tombstones(
 
 def _add_pending(
     edit: Edit, snapshot: Snapshot, dead: Deletions, living: Sequence[Rows],
-    samples: list[Reservoir], files: SegmentFiles,
+    samples: list[Reservoir], files: SegmentFiles, overdue: Sequence[Run],
 ) -> list[Reservoir]:
-    """Adds a run of rows, with those of earlier runs; returns samples that it does not hold."""
+    """Adds a run of rows, with those of earlier runs; returns samples that it does not hold.
+
+    The runs that are overdue are among these earlier ones.
+    """
     runs, options = edit.before.pending, files.options
     chosen = policy.pick([*(run.rows for run in runs), sum(map(len, living))], FANOUT)
-    merged = [place for place in chosen if place < len(runs)] if len(runs) in chosen else []
+    chosen = chosen if len(runs) in chosen else []
+    merged = [place for place, run in enumerate(runs) if place in chosen or run in overdue]
     rows = [_live(snapshot.pending[place], dead) for place in merged]
     table = sorted_rows([*rows, *living], options, horizon=edit.head.generation)
     parts = samples

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from simindex.storage.tables.record import MAX_ROWS
 
 LEAST_TOMBSTONES = 1 << 12
-"""So many never have a segment written again: 100 KB."""
+"""So many never have a segment, or pending rows, written again: 100 KB."""
 
 
 def pick(sizes: Sequence[int], fanout: int, *, ratio: int = 1) -> list[int]:
@@ -64,8 +64,14 @@ written for each that was deleted. A small segment is no exception: it shrinks b
 so it is written some ten times at most, whatever its size."""
 
 MOST_TOMBSTONES = 1 / 2
-"""Tombstones that a segment may keep, as a share of the rows of the index: they stay
-while a segment is older than they are, whether it has rows of theirs or not."""
+"""Tombstones that a segment, or a run of pending rows, may keep, as a share of the rows of the
+index: they stay while it is older than they are, whether it has rows of theirs or not."""
+
+
+def keeps_too_many(tombstones: int, rows: int) -> bool:
+    """Whether what is older than so many tombstones is written again, in an index of so many rows.
+    """
+    return tombstones > max(LEAST_TOMBSTONES, MOST_TOMBSTONES * rows)
 
 
 def purged(
@@ -84,7 +90,7 @@ def purged(
     """
     return [
         place for place, (share, count) in enumerate(zip(dead, tombstones, strict=True))
-        if share > MOST_DEAD or count > max(LEAST_TOMBSTONES, MOST_TOMBSTONES * rows)
+        if share > MOST_DEAD or keeps_too_many(count, rows)
     ]
 
 
