@@ -71,7 +71,7 @@ def _documents(records: Records, source: Source) -> Iterator[Later]:
     for record in records:
         other = _no_page(record)
         if other is not None:
-            source.intake.other_records[other] += 1
+            source.intake.pass_by(other)
             continue
         found = pages.document(record, records.number)
         if found is not None:
@@ -100,7 +100,7 @@ class _Pages:
             )
             other = _no_text(record, body)
             if other is not None:
-                source.intake.other_records[other] += 1
+                source.intake.pass_by(other)
                 return None
             if _is_html(record, body) and source.extract is not None:
                 taken = source.extract(body, record.charset)

@@ -78,6 +78,15 @@ SKIP_RECORDS = "--max-errors N skips up to N bad records"
 SKIP_FILES = "leave this file out, or skip up to N such files with --max-errors N"
 
 
+MOST_KINDS = 1 << 10
+"""So many kinds of other records are counted apart: archives name them as they like."""
+
+KIND_CHARACTERS = 80
+"""So much of the name of such a kind is kept."""
+
+OTHER_KINDS = "of other kinds"
+
+
 NAMED_FILES = 3
 """Of files that are not read, so many are named for each reason."""
 
@@ -145,6 +154,13 @@ class Intake:
     """Width of the fingerprints; None until the first one, or the caller, decides."""
     put_off: Callable[[Callable[[], None]], bool] | None = None
     """Keeps the note of a bad record until the documents before it are there; False if they are."""
+
+    def pass_by(self, kind: str) -> None:
+        """Count a record of an archive that is no page or text, by what it is."""
+        kind = kind[:KIND_CHARACTERS]
+        if kind not in self.other_records and len(self.other_records) >= MOST_KINDS:
+            kind = OTHER_KINDS
+        self.other_records[kind] += 1
 
     def count_bytes(self, size: int) -> None:
         """Note that so much more was read of the files."""
