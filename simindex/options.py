@@ -75,7 +75,8 @@ class IndexOptions:
     batch_rows : int
         How many rows are buffered in memory, at most, before a segment file is written. Commits of
         fewer rows than an eighth of it, and fewer than 65,536, collect in the catalog until they
-        have that many rows together.
+        have that many rows together. Fewer rows make a segment if their keys take more than 256 MiB
+        in memory, or 64 MiB in the catalog.
     keys : None, False, "str" or "bytes"
         Whether rows are named by keys instead of ids, and of which type. True means ``"str"``. With
         None, the default, a new index takes the kind that its first rows have.

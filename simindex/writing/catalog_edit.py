@@ -29,6 +29,11 @@ FANOUT = 8
 """Runs of about one size that are merged."""
 
 
+MAX_PENDING_KEY_BYTES = 1 << 26
+"""Of the keys of pending rows, which every reader holds: with more, they are written as a segment.
+"""
+
+
 def composed(
     waiting: Waiting, snapshot: Snapshot, files: SegmentFiles, catalog: Catalog,
     written: list[str], *, seal_pending: bool,
@@ -48,7 +53,8 @@ def composed(
     edit.set_times(waiting.latest, waiting.expired)
     edit.withdrawn = waiting.withdrawn + withdrawn
     samples, sealed = list(waiting.samples), list[Written]()
-    if rows and (seal_pending or (waiting.rows and rows >= options.seal_rows)):
+    full = rows >= options.seal_rows or _key_bytes(waiting, snapshot) > MAX_PENDING_KEY_BYTES
+    if rows and (seal_pending or (waiting.rows and full)):
         live = [_live(table, dead) for table in snapshot.pending]
         table = sorted_rows([*live, *living], options, horizon=generation)
         samples += _drop_pending(edit, snapshot, dead, head.pending)
@@ -82,6 +88,12 @@ def composed(
         written += _add_tombstones(edit, snapshot, deleted, oldest, files)
     drop_settled(edit, oldest)
     return edit
+
+
+def _key_bytes(waiting: Waiting, snapshot: Snapshot) -> int:
+    """Of the keys of rows in memory and of pending rows."""
+    heaps = [table.keys for table in snapshot.pending]
+    return waiting.key_bytes + sum(len(keys.data) for keys in heaps if keys is not None)
 
 
 def drop_settled(edit: Edit, oldest: int) -> None:

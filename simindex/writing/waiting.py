@@ -48,6 +48,9 @@ from simindex.storage.tables.times import now
 from simindex.storage.tables.tombstones import Tombstones, from_deletions
 from simindex.values import dataclass
 
+MAX_HELD_KEY_BYTES = 1 << 28
+"""Of the keys of rows in memory: with more, they are written as a segment, however few they are."""
+
 MAX_DELETIONS = 1 << 26
 """In one commit: each takes up to 90 bytes while they are sorted, and 24 in every reader."""
 
@@ -111,6 +114,8 @@ class Waiting:
         self.sequence: int = self.since.generation + 1
         self.rows: int = 0
         """Rows in memory."""
+        self.key_bytes: int = 0
+        """Of their keys."""
         self.added: int = 0
         """Rows appended since the commit, the spilled ones included."""
         self.withdrawn: int = 0
@@ -176,10 +181,13 @@ class Waiting:
                 stop = min(len(batch), start + files.options.batch_rows - self.rows)
                 self._hold(batch, ids, keys, times, start, stop)
                 self._sample(batch, ordinal, start, stop, files.options.reservoir_rows)
-                if self.rows >= files.options.batch_rows:
+                if self._is_full(files):
                     self._spill(files)
                 start = stop
         return ids
+
+    def _is_full(self, files: SegmentFiles) -> bool:
+        return self.rows >= files.options.batch_rows or self.key_bytes > MAX_HELD_KEY_BYTES
 
     def _times(self, count: int, given: U32 | None, files: SegmentFiles) -> U32 | None:
         """Of rows that come now, unless they are given; None in an index without times."""
@@ -291,7 +299,7 @@ class Waiting:
         chunks, samples, withdrawn = self._chunks, self.samples, self.withdrawn
         counts = len(chunks), len(samples), len(self.spilled), len(self._deletions)
         deletions, key_bytes = self.deletions, self._deleted_key_bytes
-        rows, added = self.rows, self.added
+        rows, added, held = self.rows, self.added, self.key_bytes
         try:
             yield
         except BaseException:
@@ -306,7 +314,7 @@ class Waiting:
             del chunks[chunk_count:]
             self.samples, self._chunks, self.withdrawn = samples, chunks, withdrawn
             self.deletions, self._deleted_key_bytes = deletions, key_bytes
-            self.rows, self.added = rows, added
+            self.rows, self.added, self.key_bytes = rows, added, held
             files.remove(record for record, _ in more)  # last: it may be interrupted
             raise
 
@@ -320,6 +328,8 @@ class Waiting:
             None if times is None else times[start:stop],
             None if batch.sketches is None else batch.sketches[start:stop].copy(),
         ))
+        held = self._chunks[-1].keys
+        self.key_bytes += 0 if held is None else len(held.data)
         self.rows += stop - start
         self.added += stop - start
 
@@ -342,7 +352,7 @@ class Waiting:
             self.spilled.append(files.write(table, self.since.generation + 1))
         self.withdrawn += withdrawn
         self._follows_spill |= self.rows > withdrawn
-        self._chunks, self.rows = [], 0
+        self._chunks, self.rows, self.key_bytes = [], 0, 0
 
     def tombstones(self) -> Tombstones:
         """Of the deletions, for the rows that are not in memory."""
