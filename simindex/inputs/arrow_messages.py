@@ -11,6 +11,7 @@ kilobytes fill the machine. Nothing that a description says is believed beyond i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct, error
 from typing import Any, BinaryIO, NamedTuple
 
@@ -186,17 +187,17 @@ class _Table(NamedTuple):
             self.held, place + _whole(_U32, self.held, place)
         )
 
-    def structures(self, field: int, form: Struct) -> list[tuple[Any, ...]]:
-        """A list of structures."""
+    def structures(self, field: int, form: Struct) -> Iterator[tuple[Any, ...]]:
+        """A list of structures, one at a time: there may be millions."""
         place = self._place(field)
         if place is None:
-            return []
+            return iter(())
         start = place + _whole(_U32, self.held, place)
         count = _whole(_U32, self.held, start)
         held = self.held[start + 4 : start + 4 + count * form.size]
         if len(held) < count * form.size:
             raise error("a list ends beyond the bytes")
-        return list(form.iter_unpack(held))
+        return form.iter_unpack(held)
 
 
 def _whole(form: Struct, held: bytes, at: int) -> int:

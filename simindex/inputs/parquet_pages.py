@@ -74,20 +74,22 @@ def chunk_at(file: BinaryIO, start: int, stored: int) -> Chunk:
 
     Raises Unreadable if its headers do not add up, or its dictionary is not its first page.
     """
-    found = list(_pages(file, start, start + stored))
-    if _DICTIONARY in [page.kind for page in found[1:]]:
-        raise Unreadable("damaged: the dictionary of a column is not its first page")
-    sizes = [page.size for page in found]
-    data = [page for page in found if page.kind in _OF_DATA]
+    size = largest = dictionary = values = parts = 0
+    begins_by_dictionary, each_once, has_data = False, True, False
     whole = (*_IN_FULL, *_BY_DICTIONARY)
-    return Chunk(
-        sum(sizes), max(sizes, default=0),
-        sizes[0] if found and found[0].kind == _DICTIONARY else 0,
-        bool(data) and data[0].encoding in _BY_DICTIONARY,
-        sum(page.values for page in data),
-        all(page.encoding in _EACH_ONCE for page in data),
-        max((page.size for page in data if page.encoding not in whole), default=0),
-    )
+    for number, page in enumerate(_pages(file, start, start + stored)):
+        size, largest = size + page.size, max(largest, page.size)
+        if page.kind == _DICTIONARY:
+            if number:
+                raise Unreadable("damaged: the dictionary of a column is not its first page")
+            dictionary = page.size
+        elif page.kind in _OF_DATA:
+            begins_by_dictionary |= not has_data and page.encoding in _BY_DICTIONARY
+            has_data = True
+            values += page.values
+            each_once &= page.encoding in _EACH_ONCE
+            parts = max(parts, 0 if page.encoding in whole else page.size)
+    return Chunk(size, largest, dictionary, begins_by_dictionary, values, each_once, parts)
 
 
 def _pages(file: BinaryIO, at: int, end: int) -> Iterator[Page]:
