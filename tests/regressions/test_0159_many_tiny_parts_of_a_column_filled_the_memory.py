@@ -1,5 +1,5 @@
-"""Pages of a Parquet file and buffers of an Arrow message were listed before they were counted: each
-took some 200 bytes of memory, and may take 16 of the file."""
+"""Pages of a Parquet file and buffers of an Arrow message were listed before they were added up:
+each took some 100 bytes of memory, and may take 16 of the file."""
 
 from __future__ import annotations
 
