@@ -25,6 +25,7 @@ from simindex.writing.admission import (
     checked_batch,
     checked_names,
     names_of_any_kind,
+    require_names_of_skipped,
 )
 from simindex.writing.expiry import checked_time
 from simindex.writing.merges import wait_for
@@ -105,6 +106,7 @@ class Changes:
                     "the batch to replace has neither ids nor keys", remedy="give a batch with "
                     "one of them"
                 )
+            require_names_of_skipped(checked, options)
             with WritingCall(self.handle, "replace") as writer:
                 committer = writer.committer
                 with committer.admitting(checked, options):

@@ -54,17 +54,42 @@ def _require_fit(batch: Batch, options: IndexOptions, recipe: Recipe | None) -> 
             found=batch.bits, expected=options.bits,
         )
     if not options.keyed:
-        if batch.keys is not None:
-            raise InvalidBatch(
-                "this index has no keys",
-                remedy="give ids=..., or create the index with IndexOptions(keys=True)",
-            )
+        # Of an index that was not told, the first row says whether rows have keys.
+        if batch.keys is not None and (batch.keys or options.keys is not None):
+            raise has_no_keys()
     else:
         if batch.keys is None:
             raise InvalidBatch("this index has keys", remedy="give keys=...")
         _require_type(batch.keys, options)
     check_recipe(batch.recipe, recipe)
     require_sketch(batch, options)
+
+
+def has_no_keys() -> InvalidBatch:
+    """Says that the keys of a batch do not fit the index."""
+    return InvalidBatch(
+        "this index has no keys",
+        remedy="give ids=..., or create the index with IndexOptions(keys=True)",
+    )
+
+
+def require_names_of_skipped(batch: Batch, options: IndexOptions) -> None:
+    """Refuses a checked batch whose texts without a fingerprint have names of another kind than the
+    index's, which `Index.replace` deletes."""
+    names: list[Any] = [one.key for one in batch.skipped if one.key is not None]
+    if batch.keys is None:
+        as_ids(names, None)
+        return
+    for one in batch.skipped:
+        if one.key is not None and not isinstance(one.key, (str, bytes)):
+            raise InvalidBatch(
+                f"the key of the skipped text {one.position} is {type(one.key).__name__}, not a "
+                "str or bytes", remedy="give keys of the type that the index has",
+                row=one.position, found=type(one.key).__name__,
+            )
+    checked = as_keys(names, None)
+    if options.keyed:
+        _require_type(checked, options)
 
 
 def checked_document(

@@ -45,7 +45,7 @@ from simindex.storage.tables.keys import KeyHeap
 from simindex.storage.tables.row_names import Names
 from simindex.storage.tables.table import Table
 from simindex.storage.view import View
-from simindex.writing.admission import kind_of_keys
+from simindex.writing.admission import has_no_keys, kind_of_keys
 from simindex.writing.catalog_edit import composed
 from simindex.writing.ownership import remove_strays
 from simindex.writing.recent import Recent
@@ -180,6 +180,8 @@ class Committer:
         They came now, or at their `times`.
         """
         self.check_usable()
+        if self._says_nothing(batch):
+            return np.zeros(0, np.uint64)
         return self.waiting.append(batch, self.files, times)
 
     def add_recent(self, document: Batch, commit_s: float | None) -> None:
@@ -190,7 +192,17 @@ class Committer:
     def replace(self, batch: Batch) -> U64:
         """`delete` of the ids or keys of a checked batch, then `append` of it; all or none."""
         self.check_usable()
+        if self._says_nothing(batch):
+            return np.zeros(0, np.uint64)
         return self.waiting.replace(batch, self.files)
+
+    def _says_nothing(self, batch: Batch) -> bool:
+        """Whether a batch has keys but no row, and no row has said yet whether rows have keys."""
+        if batch.keys is None or self.options.keyed:
+            return False
+        if not self.may_take_keys:
+            raise has_no_keys()
+        return True
 
     @property
     def anything_waits(self) -> bool:
