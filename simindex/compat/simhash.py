@@ -244,7 +244,10 @@ class SimhashIndex:
     Raises
     ------
     InvalidOption
-        If f or k cannot be.
+        If f or k cannot be, or a fingerprint has another f.
+    InvalidBatch
+        If one of `objs` is no pair of a name and a Simhash. The last 4,096 before it at most are
+        not stored.
 
     Notes
     -----
@@ -266,8 +269,13 @@ class SimhashIndex:
         index = open(where, "c", options=IndexOptions(bits=bits, keys="str"))
         self._rows = NamedRows(index, bits // 64, folder)
         self._finished = weakref.finalize(self, self._rows.finish)
-        for name, fingerprint in objs:
-            self.add(name, fingerprint)
+        try:
+            for place, given in enumerate(objs):
+                self.add(*_named(place, given))
+        except BaseException:
+            self._rows.forget()
+            self.close()
+            raise
 
     def get_near_dups(self, simhash: Simhash) -> list[str]:
         """The names of fingerprints within k bits, each once, the nearest first.
@@ -281,7 +289,11 @@ class SimhashIndex:
         return sorted(near, key=lambda name: (near[name], name))
 
     def add(self, obj_id: Any, simhash: Simhash) -> None:
-        """Adds a fingerprint under a name. Raises InvalidOption if it has another f."""
+        """Adds a fingerprint under a name.
+
+        Raises InvalidOption if it has another f, InvalidBatch if it is no fingerprint or the name
+        cannot be a key, and ClosedIndex after `close`.
+        """
         self._rows.add(str(obj_id), self._row(simhash))
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
@@ -289,8 +301,13 @@ class SimhashIndex:
         self._rows.delete(str(obj_id), self._row(simhash))
 
     def close(self) -> None:
-        """Commits what was added, and closes the index; a temporary one is removed."""
-        self._finished()
+        """Commits what was added, and closes the index; a temporary one is removed.
+
+        Raises StorageFull or StorageFailed if the system refused the commit. Nothing is lost then:
+        the index stays open, so call again once there is space.
+        """
+        self._rows.finish()
+        self._finished.detach()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -314,7 +331,24 @@ class SimhashIndex:
         return np.frombuffer(data, ">u8").astype(np.uint64)[None, :]
 
 
+def _named(place: int, given: Any) -> tuple[Any, Any]:
+    """A name and its fingerprint, as they come in a list."""
+    try:
+        name, fingerprint = given
+    except (TypeError, ValueError):
+        raise InvalidBatch(
+            f"entry {place} is no pair of a name and a Simhash", remedy="give (name, Simhash(...))",
+            row=place, found=type(given).__name__,
+        ) from None
+    return name, fingerprint
+
+
 def _require_f(simhash: Simhash, f: int) -> None:
+    if not (hasattr(simhash, "f") and hasattr(simhash, "value")):
+        raise InvalidBatch(
+            f"{type(simhash).__name__} is no fingerprint", remedy="give a Simhash",
+            found=type(simhash).__name__,
+        )
     if simhash.f != f:
         raise InvalidOption(
             f"one fingerprint has f={simhash.f}, the other f={f}",
