@@ -59,13 +59,15 @@ def require_whole(value: object, option: str, least: int, most: int | None = Non
     return int(value)
 
 
-def require_distance(h: object, bits: int) -> None:
-    """Raises InvalidOption unless `h` is a distance of fingerprints of so many bits."""
-    if not is_int(h) or not 0 <= h <= bits:
+def require_distance(h: object, bits: int) -> int:
+    """The distance of fingerprints of so many bits, of numpy or not, as Python's number; raises
+    InvalidOption on another."""
+    if not is_whole(h) or not 0 <= h <= bits:
         raise InvalidOption(
             f"h={h!r} is not a valid distance",
             remedy=f"give a whole number from 0 to {bits}", option="h", found=h,
         )
+    return int(h)
 
 
 def require_share(value: object, option: str) -> float:

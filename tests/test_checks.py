@@ -57,8 +57,9 @@ def test_bounds_are_inclusive_and_told() -> None:
         with pytest.raises(InvalidOption, match=f"give a whole number {expected}$") as refused:
             checks.require_whole(value, "k", 3, most)
         assert refused.value.data == {"option": "k", "found": value, "expected": expected}
-    checks.require_distance(0, 64)
-    checks.require_distance(64, 64)
-    for h in (-1, 65, True, 3.0, None):
+    for given in (0, 64, np.int64(3)):
+        found = checks.require_distance(given, 64)
+        assert found == given and type(found) is int
+    for h in (-1, 65, True, np.bool_(True), np.int64(-1), 3.0, None):
         with pytest.raises(InvalidOption, match="from 0 to 64"):
             checks.require_distance(h, 64)

@@ -31,7 +31,7 @@ from simindex.advising.intervals import Shares
 from simindex.advising.judged_pairs import EQUAL, Choice, Judged
 from simindex.advising.sample_pairs import columns, standing
 from simindex.bits.cosine import candidate_radius, share_within
-from simindex.checks import is_int, require, require_share
+from simindex.checks import is_whole, require, require_share
 from simindex.errors import InvalidBatch
 from simindex.records.advice import (
     Advice,
@@ -124,8 +124,9 @@ def calibrate(
     similarity = require_share(similarity, "similarity")
     require(similarity >= 0.7, "similarity", similarity, "0.7 to 1")
     recall, precision = require_share(recall, "recall"), require_share(precision, "precision")
-    require(is_int(sample) and 2 <= sample <= MOST_SAMPLE, "sample", sample, "2 to 100,000")
-    require(is_int(seed) and 0 <= seed < 1 << 32, "seed", seed, "0 to 2**32 - 1")
+    require(is_whole(sample) and 2 <= sample <= MOST_SAMPLE, "sample", sample, "2 to 100,000")
+    require(is_whole(seed) and 0 <= seed < 1 << 32, "seed", seed, "0 to 2**32 - 1")
+    sample, seed = int(sample), int(seed)
     given = sampled(documents, sample, seed)
     recipes = _recipes(Recipe() if recipe is None else recipe, others, given)
     asked = Asked(similarity, recall, precision, seed, threads)

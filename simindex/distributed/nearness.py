@@ -52,9 +52,7 @@ class Near(NamedTuple):
         """In how many bits rows of an index that are near may differ at most."""
         found = self.similar_in(index)
         h = index.h if found is None and self.h is None else self.h if found is None else found.h
-        require_distance(h, index.options.bits)
-        assert h is not None  # as it was checked
-        return h
+        return require_distance(h, index.options.bits)
 
     def sketched_in(self, index: Index) -> bool:
         """Whether sketches decide, so that distances are theirs."""

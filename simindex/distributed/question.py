@@ -159,9 +159,7 @@ def asked_of(now: ShardMap, given: Batch | Any) -> Batch:
 
 def radius_of(now: ShardMap, h: int | None) -> int:
     """The given radius, or that of the map. Raises InvalidOption if it is out of range."""
-    h = now.h if h is None else h
-    require_distance(h, now.facts.bits)
-    return h
+    return require_distance(now.h if h is None else h, now.facts.bits)
 
 
 def needed(shard: Shard, batch: Batch, h: int) -> bool:

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from simindex.advising.goals import PRECISION, RECALL, SAMPLE, SIMILARITY
-from simindex.checks import is_int, require_share
-from simindex.errors import InvalidBatch, InvalidOption
+from simindex.checks import require_share, require_whole
+from simindex.errors import InvalidBatch
 from simindex.index.deferred_half import DeferredHalf
 from simindex.index.documents import contained, document, names_of
 from simindex.index.gate_nearness import USUAL_LIMIT, gate_nearness
@@ -808,14 +808,10 @@ class Index:
         Raises InvalidOption if `chunk_rows` is not a whole number from 1 on.
         """
         self._check_open()
-        if not is_int(chunk_rows) or chunk_rows < 1:
-            raise InvalidOption(
-                f"chunk_rows={chunk_rows!r} is not valid",
-                remedy="give a whole number from 1 on", option="chunk_rows", found=chunk_rows,
-            )
+        size = require_whole(chunk_rows, "chunk_rows", 1)
         with told(self.path):
             snapshot = self._current()
-            for batch, _ in live_rows(snapshot, chunk_rows, self.options, self.recipe):
+            for batch, _ in live_rows(snapshot, size, self.options, self.recipe):
                 yield batch
 
     @typed

@@ -56,7 +56,7 @@ def index_pairs(
     similar: Similar | None = None,
 ) -> Iterator[Pairs]:
     """See `Index.pairs`. Options are checked now, pairs are found when they are asked for."""
-    require_distance(h, options.bits)
+    h = require_distance(h, options.bits)
     collapse_equal = as_flag(collapse_equal, "collapse_equal")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidOption(

@@ -80,7 +80,7 @@ def index_clusters(
     recipe: Recipe | None = None,
 ) -> Clusters:
     """See `Index.clusters`."""
-    require_distance(h, options.bits)
+    h = require_distance(h, options.bits)
     verifier = verifier_of(texts, similar, recipe, mode)
     stored = StoredRows(
         snapshot.tables, snapshot.tombstones, words=options.words, ids=False, numbered=True
@@ -119,8 +119,7 @@ def find_clusters(
     """
     rows = as_fingerprints(fingerprints)
     bits = 64 * rows.shape[1]
-    h = raw_radius(bits) if h is None else h
-    require_distance(h, bits)
+    h = require_distance(raw_radius(bits) if h is None else h, bits)
     if len(rows) > MOST_ROWS:
         raise InvalidBatch(f"{len(rows):,} rows: the limit of one call is {MOST_ROWS:,}")
     table = sort_table("rows", rows, np.arange(len(rows), dtype=np.uint64), None, horizon=0)

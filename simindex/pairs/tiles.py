@@ -11,7 +11,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import I64, U16, U64, Bools
-from simindex.checks import is_int
+from simindex.checks import is_whole
 from simindex.errors import InvalidOption
 from simindex.pairs.live_rows import Rows, StoredRows, key_word
 from simindex.values import dataclass
@@ -200,14 +200,14 @@ class Room:
 
         Raises InvalidOption when the least does not fit, and says what is the least.
         """
-        if memory is not None and not is_int(memory):
+        if memory is not None and not is_whole(memory):
             raise InvalidOption(
                 f"memory_limit={memory!r} is not a size in bytes",
                 remedy="give a whole number of bytes", option="memory_limit", found=memory,
             )
         row = _row_bytes(stored)
         fixed = FIXED_BYTES + stored.mask_bytes + beside
-        limit = fixed + USUAL_MEMORY if memory is None else min(memory, MOST_MEMORY)
+        limit = fixed + USUAL_MEMORY if memory is None else min(int(memory), MOST_MEMORY)
         least = fixed + max(
             round(LEAST_ROWS * row / ROW_SHARE),
             round(LEAST_PAIRS * PAIR_BYTES / (1 - ROW_SHARE)),

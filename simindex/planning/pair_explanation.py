@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from simindex.checks import is_int, require
+from simindex.checks import is_whole, require
 from simindex.errors import InvalidBatch
 from simindex.planning.similarity import Similar, require_measure, similar
 from simindex.records.pair_explanation import PairExplanation
@@ -82,7 +82,7 @@ def nearness(
             recipe=recipe,
         )
     require_measure(measure, None, None)
-    require(h is None or (is_int(h) and 0 <= h <= bits), "h", h, f"from 0 to {bits}")
+    require(h is None or (is_whole(h) and 0 <= h <= bits), "h", h, f"from 0 to {bits}")
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from typing import Any
 
-from simindex.checks import is_int, require_distance, require_share, require_whole, whole
+from simindex.checks import is_whole, require_distance, require_share, require_whole, whole
 from simindex.errors import InvalidOption
 from simindex.options import as_flag, is_structure
 from simindex.planning import registry
@@ -75,14 +75,15 @@ class Questions:
             if known is not None:
                 return known
         share = check_options(h=h, recall=recall, method=method, bits=self._bits)
-        question = Question(
-            h, as_flag(first, "first"), share, method, memory, memory_limit, threads,
-            check_limit(limit, first=first), similar,
-        )
+        limit = check_limit(limit, first=first)
         if memory_limit is not None:
-            check_memory(memory_limit, "memory_limit")
+            memory_limit = check_memory(memory_limit, "memory_limit")
         elif memory is not None:
-            check_memory(memory)
+            memory = check_memory(memory)
+        question = Question(
+            int(h), as_flag(first, "first"), share, method, memory, memory_limit, threads, limit,
+            similar,
+        )
         if plain and type(first) is bool:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
@@ -126,13 +127,15 @@ def check_limit(limit: object, *, first: object) -> int | None:
     return require_whole(limit, "limit", 1)
 
 
-def check_memory(memory: object, option: str = "memory") -> None:
-    """Refuses what is not a number of bytes with InvalidOption."""
-    if not is_int(memory) or memory < 0:
+def check_memory(memory: object, option: str = "memory") -> int:
+    """The number of bytes, of numpy or not, as Python's; refuses what is none with InvalidOption.
+    """
+    if not is_whole(memory) or memory < 0:
         raise InvalidOption(
             f"{option}={memory!r} is not a size in bytes",
             remedy="give a whole number of bytes", option=option, found=memory,
         )
+    return int(memory)
 
 
 @dataclass(frozen=True, slots=True)

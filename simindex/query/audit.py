@@ -22,8 +22,8 @@ import msgpack
 import numpy as np
 
 from simindex.arrays import I64
-from simindex.checks import is_int
-from simindex.errors import CorruptFile, InvalidOption, raised_by_a_handler
+from simindex.checks import require_whole
+from simindex.errors import CorruptFile, raised_by_a_handler
 from simindex.records.batch import Batch
 from simindex.records.matches import Matches
 from simindex.storage.catalog.sealed_values import unpack
@@ -63,7 +63,7 @@ def audit(
     """
     from simindex.records.reports import Audit
 
-    check_sample(sample)
+    sample = check_sample(sample)
     first = max(0, len(reservoir) - sample)
     rows, weights = reservoir.fingerprints[first:], reservoir.weights[first:].astype(np.float32)
     method, guarantee = "none", "exact"
@@ -93,13 +93,9 @@ def audit(
     )
 
 
-def check_sample(sample: object) -> None:
-    """Refuses what is not a number of rows with InvalidOption."""
-    if not is_int(sample) or sample < 1:
-        raise InvalidOption(
-            f"sample={sample!r} is not valid", remedy="give a whole number from 1 on",
-            option="sample", found=sample
-        )
+def check_sample(sample: object) -> int:
+    """The number of rows; refuses what is none with InvalidOption."""
+    return require_whole(sample, "sample", 1)
 
 
 def _apart(matches: Matches, queries: int) -> I64:

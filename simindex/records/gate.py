@@ -3,7 +3,7 @@ too many."""
 
 from __future__ import annotations
 
-from simindex.checks import is_int
+from simindex.checks import is_whole
 from simindex.errors import InvalidOption
 from simindex.records.matches import Matches
 from simindex.values import dataclass
@@ -25,7 +25,7 @@ class GateLimits:
         """
         if max_matches is None and max_share is None:
             return cls(1)
-        if max_matches is not None and (not is_int(max_matches) or int(max_matches) < 1):
+        if max_matches is not None and (not is_whole(max_matches) or max_matches < 1):
             raise InvalidOption(
                 f"option max_matches={max_matches!r} is not valid",
                 remedy="give a whole number from 1 on: 1 lets no match pass", option="max_matches",

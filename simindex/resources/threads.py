@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock, Thread
 from typing import ParamSpec, TypeVar
 
-from simindex.checks import is_int
+from simindex.checks import is_whole
 from simindex.errors import InvalidOption
 
 VARIABLE = "SIMINDEX_THREADS"
@@ -104,10 +104,10 @@ def thread_count(threads: int | None, items: int, *, worth: int) -> int:
                 remedy="give a whole number from 1 on", option=VARIABLE, found=given,
                 expected="1 or more",
             )
-    elif not is_int(threads) or threads < 1:
+    elif not is_whole(threads) or threads < 1:
         raise InvalidOption(
             f"threads={threads!r} is not valid",
             remedy="give a whole number from 1 on", option="threads", found=threads,
             expected="1 or more",
         )
-    return max(1, min(threads, items))
+    return max(1, min(int(threads), items))

@@ -1,4 +1,4 @@
-"""A new index whose first batch had keys but no rows, as of texts without words, raised InvalidBatch:
+"""A new index whose first batch had keys but no rows, as of texts without words, raised an error:
 "this index has no keys". The first rows decide that, and there were none yet."""
 
 from __future__ import annotations
