@@ -35,8 +35,11 @@ def whole(value: object) -> int | None:
 
 
 def is_seconds(value: object) -> TypeGuard[float]:
-    """Whether a caller gave a time from 0 on, in seconds."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+    """Whether a caller gave a time from 0 on, in seconds, as a number of Python or numpy."""
+    import numpy as np
+
+    numbers = int, float, np.integer, np.floating
+    return isinstance(value, numbers) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def require(held: bool, option: str, found: object, expected: str) -> None:

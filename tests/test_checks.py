@@ -28,7 +28,7 @@ def test_truth_values_are_no_whole_numbers(
 @pytest.mark.parametrize(
     ("value", "held"),
     [(0, True), (1.5, True), (math.inf, True), (-1, False), (math.nan, False), (True, False),
-     ("1", False), (None, False)],
+     ("1", False), (None, False), (np.int64(2), True), (np.float32(-1), False)],
 )
 def test_times_are_from_0_on(value: Any, held: bool) -> None:
     assert checks.is_seconds(value) == held

@@ -3,7 +3,7 @@ too many."""
 
 from __future__ import annotations
 
-from simindex.checks import is_whole
+from simindex.checks import is_whole, require_share
 from simindex.errors import InvalidOption
 from simindex.records.matches import Matches
 from simindex.values import dataclass
@@ -31,17 +31,9 @@ class GateLimits:
                 remedy="give a whole number from 1 on: 1 lets no match pass", option="max_matches",
                 found=max_matches, expected="1 or more",
             )
-        if max_share is not None and not (
-            isinstance(max_share, (int, float)) and max_share is not True and 0 < max_share <= 1
-        ):
-            raise InvalidOption(
-                f"option max_share={max_share!r} is not valid",
-                remedy="give a share above 0 and at most 1, such as 0.01", option="max_share",
-                found=max_share, expected="above 0 and at most 1",
-            )
         return cls(
             None if max_matches is None else int(max_matches),
-            None if max_share is None else float(max_share),
+            None if max_share is None else require_share(max_share, "max_share"),
         )
 
     def passes(self, documents: int, matched: int) -> bool:

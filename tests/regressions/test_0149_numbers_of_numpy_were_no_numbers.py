@@ -28,7 +28,10 @@ CALLS: dict[str, Callable[[simindex.Index, Any], Any]] = {
     "gate": lambda index, as_: index.gate(FINGERPRINTS, h=as_(2), max_matches=as_(9)).matches,
     "ingest": lambda index, as_: index.ingest(FINGERPRINTS, h=as_(1)),
     "audit": lambda index, as_: index.audit(h=as_(2), sample=as_(10)) and None,
-    "seen_or_add": lambda index, as_: index.seen_or_add(simindex.Batch([7]), h=as_(2)),
+    "gate by a share": lambda index, as_: index.gate(FINGERPRINTS, h=2, max_share=as_(1)).matches,
+    "seen_or_add": lambda index, as_: index.seen_or_add(
+        simindex.Batch([7]), h=as_(2), commit_s=as_(5)
+    ),
     "rows": lambda index, as_: [len(part) for part in index.rows(chunk_rows=as_(3))],
     "find_clusters": lambda index, as_: simindex.find_clusters(FINGERPRINTS, h=as_(2)),
 }
@@ -44,7 +47,7 @@ def test_a_number_of_numpy_is_a_number(
 ) -> None:
     found = []
     for kind in (int, np.int64, np.uint32):
-        with simindex.open(tmp_path / kind.__name__, "n") as index:
+        with simindex.open(tmp_path / kind.__name__, "n", wait_s=kind(0)) as index:
             index.append(FINGERPRINTS)
             index.commit()
             found.append(plain(call(index, kind)))
