@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Generic, TypeVar
@@ -28,6 +29,10 @@ is faster now and slower then works on meanwhile."""
 WAKE_S = 0.5
 """A signal that comes just before the main thread waits is seen when it wakes."""
 
+LEAVE_S = 1.0
+"""Who takes no more waits so long for the thread to end. Python aborts if it exits while a thread
+is within a library such as pyarrow."""
+
 
 def read_ahead(
     source: Iterable[T], slot: Slot[T] | None = None
@@ -36,18 +41,32 @@ def read_ahead(
 
     One item waits and one is being made at most, unless the caller's `slot` has room for more; it
     tells whether one waits. What `source` raises is raised here, after the items before it. The
-    thread is not waited for when this iterator is closed: a pipe that nobody writes to may hold it.
+    thread is waited for when this iterator ends or is closed, for `LEAVE_S` at most: a pipe that
+    nobody writes to may hold it.
     """
     slot = Slot() if slot is None else slot
+    left: SimpleQueue[None] = SimpleQueue()
+    started = False
     try:
         # A signal that is raised within `start` may end in an error of its lock.
         with uninterrupted():
             Thread(
-                target=_fill, args=(slot, source), name="simindex-reading", daemon=True
+                target=_run, args=(slot, source, left), name="simindex-reading", daemon=True
             ).start()
+            started = True
         yield from slot
     finally:
         slot.abandon()
+        if started:
+            with suppress(Empty):
+                left.get(timeout=LEAVE_S)
+
+
+def _run(slot: Slot[T], source: Iterable[T], left: SimpleQueue[None]) -> None:
+    try:
+        _fill(slot, source)
+    finally:  # what the frame of the call held is released
+        left.put(None)
 
 
 def _fill(slot: Slot[T], source: Iterable[T]) -> None:

@@ -148,7 +148,23 @@ def test_the_source_is_closed_when_the_reader_stops() -> None:
     assert closed.wait(30)
 
 
-def test_a_source_that_never_answers_is_not_waited_for() -> None:
+def test_the_thread_is_waited_for_when_the_reader_stops() -> None:
+    release = threading.Event()
+
+    def source() -> Iterator[int]:
+        yield 0
+        release.wait(30)
+        yield 1
+
+    read = read_ahead(source())
+    assert next(read) == 0
+    threading.Timer(0.1, release.set).start()
+    read.close()
+    assert release.is_set()
+
+
+def test_a_source_that_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "LEAVE_S", 0.05)
     asked, answered = threading.Event(), threading.Event()
 
     def source() -> Iterator[int]:
