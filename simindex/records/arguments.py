@@ -176,6 +176,8 @@ def as_features(features: Any, n: int) -> I64:
 def as_ids(ids: Any, n: int | None) -> U64:
     """The ids as uint64 (n,); InvalidBatch names what is none."""
     array = as_array(ids, "ids")
+    if array.shape == (0, 1) and dataframe_columns.is_column(ids):  # without a type
+        array = array.reshape(0)
     if array.dtype.kind in "fO" and isinstance(ids, (list, tuple)) and all(
         isinstance(value, (int, np.integer)) for value in ids
     ):  # numpy makes floats or objects of a list that spans more than int64 and uint64

@@ -71,7 +71,10 @@ def _may_be_of_numbers(column: Any, array: NDArray[Any]) -> bool:
 
 def listed(column: Any) -> list[Any]:
     """The values of a column as a list: str and bytes are Python's own."""
-    values: list[Any] = np.asarray(column).tolist()
+    try:
+        values: list[Any] = np.asarray(column).tolist()
+    except NotImplementedError:  # of pandas, for types of Arrow that it does not know
+        values = list(column)
     return values
 
 
@@ -97,7 +100,7 @@ def holds_text(values: Any) -> bool:
 
 def is_null(value: object) -> bool:
     """Whether it is what a library has for a value that is missing."""
-    nan = isinstance(value, float) and value != value
+    nan = isinstance(value, (float, np.floating)) and value != value
     return value is None or nan or type(value).__name__ in _NULLS
 
 
