@@ -16,7 +16,6 @@ from typing import Any, BinaryIO
 from simindex.inputs.arrow_messages import Messages, blocks_of
 from simindex.inputs.column_files import (
     arrow_needed,
-    bytes_of,
     documents_of,
     opened_as,
     top_of,
@@ -26,6 +25,9 @@ from simindex.inputs.document import Document, Source
 from simindex.inputs.document_columns import Documents
 from simindex.inputs.magics import ARROW_MAGIC, STREAM_MAGIC
 from simindex.inputs.streams import Unreadable
+from simindex.inputs.unpacked_files import at_any_place
+
+MAGICS = ARROW_MAGIC, STREAM_MAGIC
 
 FILE_HEAD_BYTES = 8
 """Of an Arrow file, before the stream that it holds."""
@@ -37,31 +39,35 @@ PIECE_BYTES = 1 << 20
 def read_arrow(stream: BinaryIO, source: Source) -> Iterator[Document | Documents]:
     """Documents of the text column, see `documents_of`."""
     with arrow_needed():
-        from pyarrow import ArrowException, ipc
+        import pyarrow  # noqa: F401 - so that a missing one is told at once
 
-    size = bytes_of(stream)
+    with at_any_place(stream, MAGICS) as (placed, size):
 
-    def batches() -> Iterator[Any]:
-        with opened_as("an Arrow file", (ARROW_MAGIC, STREAM_MAGIC), stream) as opened:
-            return parts(opened)
+        def batches() -> Iterator[Any]:
+            with opened_as("an Arrow file", MAGICS, placed) as opened:
+                return _parts(opened, size, source)
 
-    def parts(opened: Any) -> Iterator[Any]:
-        messages = Messages(opened, size)
-        head = opened.read(len(ARROW_MAGIC))
-        opened.seek(0)
-        if head != ARROW_MAGIC:
-            return _of_streams(opened, messages, source)
-        file = ipc.open_file(opened)
-        columns = _indices(file.schema, source)
-        opened.seek(FILE_HEAD_BYTES)
-        try:
-            ipc.read_schema(opened)
-        except (ArrowException, OSError):
-            return _of_contents(opened, messages, file, columns, size)
-        opened.seek(FILE_HEAD_BYTES)
-        return _of_file(opened, messages, file.num_record_batches, columns)
+        yield from documents_of(batches, size, source)
 
-    yield from documents_of(batches, size, source)
+
+def _parts(opened: Any, size: int, source: Source) -> Iterator[Any]:
+    """Batches of an Arrow file, or of streams, of the columns to read."""
+    from pyarrow import ArrowException, ipc
+
+    messages = Messages(opened, size)
+    head = opened.read(len(ARROW_MAGIC))
+    opened.seek(0)
+    if head != ARROW_MAGIC:
+        return _of_streams(opened, messages, source)
+    file = ipc.open_file(opened)
+    columns = _indices(file.schema, source)
+    opened.seek(FILE_HEAD_BYTES)
+    try:
+        ipc.read_schema(opened)
+    except (ArrowException, OSError):
+        return _of_contents(opened, messages, file, columns, size)
+    opened.seek(FILE_HEAD_BYTES)
+    return _of_file(opened, messages, file.num_record_batches, columns)
 
 
 def _of_file(

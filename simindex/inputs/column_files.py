@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, time
-from io import SEEK_END
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from simindex.inputs.binary_data import HEAD_BYTES
@@ -264,12 +263,7 @@ def top_of(field: str, names: Sequence[str]) -> str:
 
 @contextmanager
 def opened_as(what: str, magics: tuple[bytes, ...], stream: BinaryIO) -> Iterator[BinaryIO]:
-    """The file itself; Unreadable says what it is where it is no such file, or a pipe."""
-    if not _is_seekable(stream):
-        raise Unreadable(
-            f"{what} cannot be read from a pipe or a compressed file",
-            remedy="unpack it, or save it to a file, and name that",
-        )
+    """The file itself; Unreadable says what it is where it is no such file."""
     try:
         yield stream
     except Exception as error:
@@ -288,19 +282,6 @@ def _require_like(what: str, magics: tuple[bytes, ...], stream: BinaryIO) -> Non
             f"not {what}: it looks like {found}",
             remedy="name the format with --format, or leave the file out",
         )
-
-
-def _is_seekable(stream: BinaryIO) -> bool:
-    return type(stream).__name__ != "GzipFile" and stream.seekable()
-
-
-def bytes_of(stream: BinaryIO) -> int:
-    """Bytes of a file that can be read at any place, 0 of any other. It is at its start then."""
-    if not _is_seekable(stream):
-        return 0
-    size = stream.seek(0, SEEK_END)
-    stream.seek(0)
-    return size
 
 
 def arrow_needed() -> AbstractContextManager[None]:

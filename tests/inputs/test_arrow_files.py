@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import random
 from collections.abc import Callable
@@ -68,13 +67,6 @@ def test_damage_of_any_byte_is_no_crash(
         path.write_bytes(damaged)
         documents, bad, _ = take(path)
         assert bad or len(documents) == len(TEXTS) or not documents
-
-
-def test_a_pipe_is_told_from_damage(tmp_path: Path, take: Take) -> None:
-    path = tmp_path / "a.arrows.gz"
-    path.write_bytes(gzip.compress(stored(pa.array(TEXTS), file=False)))
-    _, bad, _ = take(path)
-    assert "an Arrow file cannot be read from a pipe or a compressed file: unpack it" in bad[0]
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])

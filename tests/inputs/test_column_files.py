@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -143,14 +142,6 @@ def test_many_row_groups(tmp_path: Path, take: Take) -> None:
         documents, _, _ = take(written(tmp_path / name, table, **options))
         assert [one.text for one in documents] == table["text"].to_pylist()
         assert [one.line for one in documents] == list(range(1, 5001))
-
-
-def test_what_is_compressed_as_a_whole_is_refused(tmp_path: Path, take: Take) -> None:
-    path = tmp_path / "a.parquet.gz"
-    path.write_bytes(gzip.compress(written(tmp_path / "a.parquet").read_bytes()))
-    documents, bad, _ = take(path)
-    assert documents == []
-    assert "a Parquet file cannot be read from a pipe or a compressed file: unpack it" in bad[0]
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -3,7 +3,6 @@ could not give in parts, though nothing was wrong with its bytes."""
 
 from __future__ import annotations
 
-import gzip
 import random
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -51,17 +50,6 @@ def test_what_begins_as_one_is_damaged(tmp_path: Path, suffix: str, head: bytes)
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(head + b"words " * 20)
     assert f"a.{suffix}: damaged: " in refused(path)
-
-
-@pytest.mark.parametrize(
-    ("suffix", "kind"), [("parquet", "a Parquet file"), ("arrow", "an Arrow file")]
-)
-def test_what_is_compressed_as_a_whole_is_named(tmp_path: Path, suffix: str, kind: str) -> None:
-    path = tmp_path / f"a.{suffix}.gz"
-    path.write_bytes(gzip.compress(b"PAR1" if suffix == "parquet" else b"ARROW1\0\0"))
-    said = refused(path)
-    assert f"{kind} cannot be read from a pipe or a compressed file" in said
-    assert "damaged" not in said
 
 
 class Quiet(SimpleHTTPRequestHandler):
