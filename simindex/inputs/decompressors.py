@@ -121,8 +121,9 @@ class Bounded(io.RawIOBase):
             self._error = partial(Damaged, str(error), error.remedy)
             raise
         except EOFError as error:
-            self._error = partial(EOFError, str(error))
-            raise
+            place = f"{error} (compressed byte {self.raw.read_bytes:,})"
+            self._error = partial(EOFError, place)
+            raise self._error() from error
         self._text_bytes += size
         if (
             self._text_bytes > BOMB_BYTES

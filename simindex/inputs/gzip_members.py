@@ -139,7 +139,7 @@ class GzipReader(io.RawIOBase):
             self._compressed = self._member.unconsumed_tail
             if not piece and not text:
                 self._error = EOFError
-                self._reason = "Compressed file ended before the end-of-stream marker was reached"
+                self._reason = "the file ends within a member"
                 return held
             self._held = text or held
             if held and text:
