@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -21,6 +21,7 @@ from simindex.cli.shared_options import NamedPath, Option, as_typed, collected
 from simindex.cli.targets import require_apart
 from simindex.outputs.columns import Columns, Schema, Write
 from simindex.outputs.formats import FORMATS, JSONL, Format, by_suffix
+from simindex.outputs.whole_file import whole_text_file
 from simindex.values import dataclass
 
 STDOUT = "-"
@@ -57,6 +58,16 @@ class Results:
         if self.path is None:
             return _to_stdout(row, schema)
         return row.to_file(Path(self.path), out_typed(), schema)
+
+    @contextmanager
+    def lines(self) -> Iterator[TextIO]:
+        """What takes lines, where these are no rows of a table."""
+        if self.path is None:
+            yield sys.stdout
+            sys.stdout.flush()
+            return
+        with whole_text_file(Path(self.path), out_typed()) as stream:
+            yield stream
 
 
 @contextmanager

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from io import TextIOWrapper
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from simindex.outputs.columns import Schema, Write
 from simindex.outputs.csv_table import write_csv
 from simindex.outputs.json_lines import write_json_lines
 from simindex.outputs.parquet import load, write_parquet
-from simindex.outputs.whole_file import whole_file
+from simindex.outputs.whole_file import whole_file, whole_text_file
 from simindex.values import dataclass
 
 JSONL = "jsonl"
@@ -45,12 +44,11 @@ class Format:
     @contextmanager
     def to_file(self, path: Path, option: str, schema: Schema) -> Iterator[Write]:
         """What takes rows of a file, which an option names; see `whole_file`."""
-        with whole_file(path, option) as file, ExitStack() as opened:
-            stream: Any = file
-            if not self.binary:
-                stream = TextIOWrapper(file, encoding="utf-8", newline="")
-                opened.callback(stream.detach)
-            yield opened.enter_context(self.write(stream, schema))
+        opened: AbstractContextManager[Any] = (
+            whole_file(path, option) if self.binary else whole_text_file(path, option)
+        )
+        with opened as stream, self.write(stream, schema) as write:
+            yield write
 
 
 FORMATS = {

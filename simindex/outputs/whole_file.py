@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from simindex.errors import InvalidOption
 
@@ -53,6 +53,17 @@ def whole_file(path: Path, option: str) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             partial.unlink()
+
+
+@contextmanager
+def whole_text_file(path: Path, option: str) -> Iterator[TextIO]:
+    """The same for text, in UTF-8."""
+    with whole_file(path, option) as file:
+        stream = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        try:
+            yield stream
+        finally:
+            stream.detach()
 
 
 class _NamedFile(io.FileIO):

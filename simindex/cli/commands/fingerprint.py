@@ -2,8 +2,9 @@
 
     plain   fingerprint TAB key                        with --weights: TAB and the sums, W_0 first
     --json  {"key": ..., "fingerprint": ..., ...}      one object for every document
+    tables  key | fingerprint | skipped | ...          one row for every document
 
-A document without a fingerprint has no line, and an object with the reason in `skipped`.
+A document without a fingerprint has no line. Its object, or row, has the reason in `skipped`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -33,12 +34,15 @@ from simindex.cli.input_options import Reading, input_options, inputs_argument, 
 from simindex.cli.prepared_documents import Learning, idf_options, prepare, prepared_with
 from simindex.cli.progress import Progress
 from simindex.cli.recipes import asked_recipe, recipe_options, stored_recipe
+from simindex.cli.results import Results, result_options
 from simindex.cli.shared_options import NamedPath, output_options, threads_option
 from simindex.cli.slots import read_ahead
 from simindex.errors import InvalidOption
 from simindex.inputs.document import Document
+from simindex.inputs.fingerprints import SIZE, SKETCH
 from simindex.inputs.reading import require_inputs
-from simindex.outputs.columns import as_json_line
+from simindex.outputs.columns import Kind, Write, as_json_line
+from simindex.outputs.formats import JSONL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,11 +72,12 @@ NO_TEXTS = "it cannot fingerprint texts", "name an index with a recipe, or leave
 @recipe_options
 @idf_options
 @input_options
+@result_options
 @output_options
 def fingerprint(
     inputs: tuple[str, ...], texts: tuple[str, ...], recipe_of: str | None, weights: bool,
     features: bool, threads: int | None, recipe_given: dict[str, Any], learning: Learning,
-    reading: Reading, as_json: bool, quiet: bool,
+    reading: Reading, results: Results, as_json: bool, quiet: bool,
 ) -> None:
     """Print the fingerprints of documents or texts.
 
@@ -89,9 +94,13 @@ def fingerprint(
         raise click.UsageError(
             "--recipe uses the recipe of an index: leave out the other options of a recipe"
         )
+    tabular = results.format is not None and results.format.name != JSONL
+    if features and tabular:
+        raise click.UsageError("the features of a text are no table: leave out --features")
     require_inputs(inputs)
+    results.require_apart(inputs, *(() if recipe_of is None else (recipe_of,)))
     reading = reading.of_this_run()
-    silent = quiet or sys.stdout.isatty()
+    silent = quiet or results.on_terminal
     if recipe_of is not None:
         recipe = stored_recipe(recipe_of, *NO_TEXTS)
         prepared = prepared_with(recipe, inputs, reading)
@@ -106,16 +115,21 @@ def fingerprint(
         learns = "weighting" in recipe_given or learning.asked
         given = recipe_given if learns else {"weighting": simindex.Recipe.weighting, **recipe_given}
         prepared = prepare(given, learning, inputs, reading, quiet=silent)
-    printer = _Printer(prepared.recipe, weights, features, as_json)
+    printer = _Printer(prepared.recipe, weights, features, results.format is not None)
     started = time.perf_counter()
     read = read_ahead(chunks(chain(_given(texts), prepared.documents)))
     shown = Progress("fingerprinting", quiet=silent, extent=prepared.extent)
-    with closing(read), shown as progress:
+    with ExitStack() as opened:
+        if tabular:
+            printer.rows = opened.enter_context(results.table(printer.schema))
+        else:
+            printer.stream = opened.enter_context(results.lines())
+        opened.enter_context(closing(read))
+        progress = opened.enter_context(shown)
         for chunk in read:
             batch = prepared.recipe.batch(texts_of(chunk), threads=threads)
             printer.print(chunk, batch)
             progress.advance(len(chunk), characters_of(chunk))
-        sys.stdout.flush()
     printer.without.close()
     if not printer.fingerprints:
         prepared.say()
@@ -149,8 +163,19 @@ class _Printer:
         self._weights = weights
         self._features = features
         self._as_json = as_json
+        self.rows: Write | None = None
+        """What takes rows of a table, else `stream` takes lines."""
+        self.stream: TextIO = sys.stdout
         self.fingerprints = 0
         self.without = SkippedReport()
+
+    @property
+    def schema(self) -> dict[str, Kind]:
+        """The columns of a table."""
+        schema: dict[str, Kind] = {"key": "text", "fingerprint": "text", "skipped": "text"}
+        if self._recipe.sketch_bits:
+            schema |= {SKETCH: "text", SIZE: "int64"}
+        return schema | {"weights": "float32s"} if self._weights else schema
 
     def print(self, chunk: Chunk, batch: Any) -> None:
         """What there is to say about a chunk of documents, in their order."""
@@ -163,6 +188,7 @@ class _Printer:
         if self._as_json:
             row_of = {place: row for row, place in enumerate(places)}
             reason_of = {skip.position: skip.reason for skip in batch.skipped}
+            rows = []
             for place, document in enumerate(chunk):
                 row = row_of.get(place)
                 made = (
@@ -175,10 +201,15 @@ class _Printer:
                         {**asdict(found), "feature": _writable(found.feature)}
                         for found in self._recipe.features(document.text)
                     ]
-                sys.stdout.write(as_json_line(made) + "\n")
+                if self.rows is None:
+                    self.stream.write(as_json_line(made) + "\n")
+                else:
+                    rows.append(made)
+            if self.rows is not None:
+                self.rows({name: [made.get(name) for made in rows] for name in self.schema})
         else:
             for row, place in enumerate(places):
-                sys.stdout.write(self._lines(chunk[place], batch, digits, row))
+                self.stream.write(self._lines(chunk[place], batch, digits, row))
             self.without.add(chunk, batch.skipped)
 
     def _made(
