@@ -175,7 +175,9 @@ class _Printer:
         schema: dict[str, Kind] = {"key": "text", "fingerprint": "text", "skipped": "text"}
         if self._recipe.sketch_bits:
             schema |= {SKETCH: "text", SIZE: "int64"}
-        return schema | {"weights": "float32s"} if self._weights else schema
+        if self._weights:
+            schema["weights"] = "float32s"
+        return schema
 
     def print(self, chunk: Chunk, batch: Any) -> None:
         """What there is to say about a chunk of documents, in their order."""
