@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from simindex.arrays import U8, U64
-from simindex.checks import require_whole
+from simindex.checks import is_whole, require_whole
 from simindex.compat.majority import of_texts, windows
 from simindex.compat.named_rows import NamedRows
 from simindex.errors import InvalidBatch, InvalidOption
@@ -72,7 +72,7 @@ class Simhash:
     Raises
     ------
     InvalidOption
-        If f is not a multiple of 8.
+        If f is not a multiple of 8, or hashfunc gives something else.
     InvalidBatch
         If the value is none of these; names the first feature that is not of these types.
 
@@ -86,12 +86,12 @@ class Simhash:
         self, value: Any, f: int = 64, reg: Any = LETTERS,
         hashfunc: Callable[[bytes], Any] = md5, log: Any = None,
     ) -> None:
-        if f % 8 or f <= 0:
+        if not is_whole(f) or f <= 0 or f % 8:
             raise InvalidOption(
                 f"f={f!r} is not a multiple of 8", remedy="give 64, or another multiple of 8",
                 option="f", found=f, expected="a multiple of 8",
             )
-        self.f: int = f
+        self.f: int = int(f)
         self.reg: Any = reg
         self.hashfunc: Callable[[bytes], Any] = hashfunc
         if isinstance(value, Simhash):
@@ -143,7 +143,14 @@ class Simhash:
         size = self.f // 8
         if isinstance(digest, Integral):
             return (int(digest) & ((1 << self.f) - 1)).to_bytes(size, "big")
-        made = bytes(digest)[-size:]
+        try:
+            made = bytes(memoryview(digest))[-size:]
+        except TypeError as error:
+            raise InvalidOption(
+                f"hashfunc gives {type(digest).__name__}, not bytes or a whole number",
+                remedy="give one that returns bytes, such as that of a digest", option="hashfunc",
+                found=type(digest).__name__, expected="bytes or int",
+            ) from error
         if len(made) < size:
             raise InvalidOption(
                 f"hashfunc gives {len(made)} bytes, and f={self.f} takes {size}",

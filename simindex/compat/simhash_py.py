@@ -16,18 +16,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, tee
+from operator import index
 from typing import Any, TypeVar
 
 import numpy as np
 
+from simindex.checks import require_whole
 from simindex.compat.majority import RECIPE as RECIPE
 from simindex.compat.majority import of_hashes
-from simindex.errors import InvalidBatch, InvalidOption
+from simindex.errors import InvalidBatch
 from simindex.pairs.find_all import find_all as all_pairs
 from simindex.records.arguments import as_fingerprints
 from simindex.records.batch import Batch
 
 Token = TypeVar("Token")
+
+LARGEST = 2**64 - 1
+"""Of the numbers that are hashes and fingerprints."""
+
 
 def unsigned_hash(obj: bytes) -> int:
     """The first 8 bytes of the MD5 of some bytes, as a number, highest byte first."""
@@ -37,14 +43,10 @@ def unsigned_hash(obj: bytes) -> int:
 def shingle(tokens: Iterable[Token], window: int = 4) -> Iterator[list[Token]]:
     """Every `window` tokens that follow each other; none of fewer tokens.
 
-    Raises InvalidOption if the window is not positive.
+    Raises InvalidOption if the window is not a whole number from 1.
     """
-    if window <= 0:
-        raise InvalidOption(
-            f"window={window!r} is not positive", remedy="give a whole number from 1",
-            option="window", found=window, expected="a whole number from 1",
-        )
-    copies = [islice(copy, start, None) for start, copy in enumerate(tee(tokens, window))]
+    width = require_whole(window, "window", 1)
+    copies = [islice(copy, start, None) for start, copy in enumerate(tee(tokens, width))]
     return map(list, zip(*copies, strict=False))
 
 
@@ -71,8 +73,17 @@ def batch(documents: Iterable[Sequence[int]], **names: Any) -> Batch:
 
 
 def num_differing_bits(a: int, b: int) -> int:
-    """In how many bits two fingerprints differ."""
-    return (a ^ b).bit_count()
+    """In how many bits two fingerprints differ.
+
+    Raises InvalidBatch for one that is not from 0 to 2**64 - 1.
+    """
+    try:
+        first, second = index(a), index(b)
+    except TypeError as error:
+        raise _no_hash() from error
+    if not (0 <= first <= LARGEST and 0 <= second <= LARGEST):
+        raise _no_hash()
+    return (first ^ second).bit_count()
 
 
 def find_all(
@@ -107,7 +118,11 @@ def _unsigned(values: Iterable[int]) -> Any:
     try:
         return as_fingerprints(listed)[:, 0]
     except InvalidBatch as error:
-        raise InvalidBatch(
-            "a hash is not a whole number from 0 to 2**64 - 1",
-            remedy="make hashes with unsigned_hash, or take them modulo 2**64", **error.data,
-        ) from error
+        raise _no_hash(**error.data) from error
+
+
+def _no_hash(**data: Any) -> InvalidBatch:
+    return InvalidBatch(
+        "a hash is not a whole number from 0 to 2**64 - 1",
+        remedy="make hashes with unsigned_hash, or take them modulo 2**64", **data,
+    )
