@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from math import inf
 from operator import index
 from typing import Any, TypeGuard
 
@@ -49,6 +50,17 @@ def require(held: bool, option: str, found: object, expected: str) -> None:
             f"option {option}={found!r} is not valid",
             remedy=f"give {expected}", option=option, found=found, expected=expected,
         )
+
+
+def require_seconds(value: object, option: str, expected: str = "seconds, 0 or more") -> float:
+    """The time from 0 on, of numpy or not, as Python's number, endless if it is too large for one;
+    raises InvalidOption on another."""
+    require(is_seconds(value), option, value, expected)
+    number: Any = value
+    try:
+        return float(number)
+    except OverflowError:
+        return inf
 
 
 def require_whole(value: object, option: str, least: int, most: int | None = None) -> int:

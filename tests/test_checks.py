@@ -34,6 +34,19 @@ def test_times_are_from_0_on(value: Any, held: bool) -> None:
     assert checks.is_seconds(value) == held
 
 
+@pytest.mark.parametrize(
+    ("value", "time_s"), [(2, 2.0), (np.float32(0.5), 0.5), (np.uint8(3), 3.0), (10**400, math.inf)]
+)
+def test_a_time_is_a_number_of_python(value: Any, time_s: float) -> None:
+    found = checks.require_seconds(value, "wait_s")
+    assert found == time_s and type(found) is float
+
+
+def test_a_wrong_time_names_its_option() -> None:
+    with pytest.raises(InvalidOption, match="wait_s=-1"):
+        checks.require_seconds(-1, "wait_s")
+
+
 @pytest.mark.parametrize(("value", "share"), [
     (1, 1.0), (0.5, 0.5), (np.float32(0.25), 0.25), (1e-9, 1e-9),
 ])

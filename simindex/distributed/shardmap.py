@@ -32,7 +32,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simindex.checks import is_int, is_seconds, require
+from simindex.checks import is_int, require_seconds
 from simindex.distributed import regions
 from simindex.distributed.publication import UNFINISHED, clear_up_shard, remove
 from simindex.distributed.shard import Facts, Shard, require_alike, seal
@@ -217,7 +217,7 @@ def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
     leaves the map as it was, and a query begins again, a few times. A shard that is published
     longer before the map names it than `older_than_s` ends its change in the same way.
     """
-    require(is_seconds(older_than_s), "older_than_s", older_than_s, "seconds, 0 or more")
+    least_s = require_seconds(older_than_s, "older_than_s")
     folder = Path(root) / FOLDER
     gone = []
     with translated(folder, True), _alone(Path(root)):
@@ -228,7 +228,7 @@ def sweep(root: str | Path, *, older_than_s: float = KEEP_S) -> list[str]:
                 clear_up_shard(folder / unfinished[1])
             if NAME.fullmatch(path.name) is None or path.name in named:
                 continue
-            if time.time() - path.stat().st_mtime >= older_than_s:
+            if time.time() - path.stat().st_mtime >= least_s:
                 remove(path)
                 gone.append(path.name)
     return gone

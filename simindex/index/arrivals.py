@@ -21,7 +21,7 @@ from simindex.index.writing_call import WritingCall
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
 from simindex.writing.admission import check_recipe, checked_document
-from simindex.writing.recent import check_commit_s, nearer, nearest
+from simindex.writing.recent import checked_commit_s, nearer, nearest
 
 if TYPE_CHECKING:
     from simindex.index.handle import Handle
@@ -117,7 +117,7 @@ class Arrivals:
     ) -> _Asked | None:
         """The document with what is nearest in the last commit; None without a fingerprint."""
         self.handle.writing()
-        check_commit_s(commit_s)
+        commit_s = checked_commit_s(commit_s)
         options, recipe = self._options, self.handle.recipe
         if recipe is None or options.keys is None:
             with self.handle.turns, self.handle.lock:

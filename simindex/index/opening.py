@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simindex.checks import is_seconds, require
+from simindex.checks import require_seconds
 from simindex.errors import ClosedIndex, IndexExists, IndexLocked
 from simindex.index.index import Index
 from simindex.options import IndexOptions, as_flag
@@ -99,8 +99,8 @@ def opened(
     if mode != "r":
         require_unpublished(directory)
     refresh, overwrite = as_flag(refresh, "refresh"), as_flag(overwrite, "overwrite")
-    require(is_seconds(wait_s), "wait_s", wait_s, "a number of seconds, 0 or more")
-    deadline, pause_s = time.monotonic() + wait_s, FIRST_PAUSE_S
+    patience_s = require_seconds(wait_s, "wait_s", "a number of seconds, 0 or more")
+    deadline, pause_s = time.monotonic() + patience_s, FIRST_PAUSE_S
     replaced = 0
     while True:
         try:

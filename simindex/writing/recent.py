@@ -28,7 +28,7 @@ import numpy as np
 
 from simindex._kernels import _native
 from simindex.arrays import F32, I64, U8, U64, Bools
-from simindex.checks import is_seconds
+from simindex.checks import is_seconds, require_seconds
 from simindex.errors import InvalidOption
 from simindex.options import IndexOptions
 from simindex.records.batch import Batch
@@ -86,10 +86,12 @@ def nearer(one: Match | None, other: Match | None) -> Match | None:
     )
 
 
-def check_commit_s(commit_s: object) -> None:
-    """Refuses what is not a time with InvalidOption."""
-    if commit_s is None or is_seconds(commit_s):
-        return
+def checked_commit_s(commit_s: object) -> float | None:
+    """The time as Python's number, or None as given; InvalidOption refuses what is no time."""
+    if commit_s is None:
+        return None
+    if is_seconds(commit_s):
+        return require_seconds(commit_s, "commit_s")
     raise InvalidOption(
         f"commit_s={commit_s!r} is not a time in seconds",
         remedy="give a number of seconds from 0 on, or None", option="commit_s", found=commit_s,

@@ -23,6 +23,7 @@ import numpy as np
 import ray
 
 from simindex.arrays import F16, I64, U64
+from simindex.checks import require_seconds
 from simindex.distributed.collection import Shards
 from simindex.distributed.creation import listed, require_new, write_first_map
 from simindex.distributed.publication import build_shard
@@ -37,7 +38,6 @@ from simindex.distributed.ray.cluster import (
     join,
     require_cpus,
     require_room,
-    require_seconds,
     too_little,
 )
 from simindex.distributed.shard import Shard
@@ -118,7 +118,7 @@ def build(
         As of `Shards.build`.
     """
     require_cpus(cpus, 64, "processors")
-    require_seconds(wait_s)
+    wait_s = require_seconds(wait_s, "wait_s")
     root = require_new(root)
     if not is_dataset(batches):
         batches = listed(batches)  # what is wrong with it is said before anything starts
@@ -171,7 +171,7 @@ def build_made(
     Other parameters and errors are those of `build`.
     """
     require_cpus(cpus, 64, "processors")
-    require_seconds(wait_s)
+    wait_s = require_seconds(wait_s, "wait_s")
     root = require_new(root)
     join(address)
     tasks = _Tasks(cpus, wait_s, progress)

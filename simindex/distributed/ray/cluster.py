@@ -107,12 +107,6 @@ def _processors() -> float:
     return float(ray.cluster_resources().get("CPU", 0.0))
 
 
-def require_seconds(wait_s: float) -> float:
-    """The time to wait, which may be endless; raises InvalidOption unless it is one."""
-    require(is_seconds(wait_s), "wait_s", wait_s, "seconds, 0 or more")
-    return wait_s
-
-
 def require_cpus(cpus: float, most: int, what: str) -> float:
     """The processors of a task or an actor; raises InvalidOption unless they are from 0 to `most`.
     """

@@ -22,7 +22,7 @@ from typing import Any
 
 import ray
 
-from simindex.checks import require_whole
+from simindex.checks import require_seconds, require_whole
 from simindex.distributed.ray.cluster import (
     Sent,
     Told,
@@ -32,7 +32,6 @@ from simindex.distributed.ray.cluster import (
     in_order,
     require_cpus,
     require_room,
-    require_seconds,
     too_little,
 )
 from simindex.distributed.shard import OpenShard, Shard
@@ -88,7 +87,7 @@ class Holders:
         self._replicas = require_whole(replicas, "replicas", 1)
         self._in_flight = require_whole(in_flight, "in_flight", 1)
         self._cpus = require_cpus(cpus, 1, "a part of a processor")
-        self._wait_s = require_seconds(wait_s)
+        self._wait_s = require_seconds(wait_s, "wait_s")
         self.told: Told | None = told
         self._actors: dict[int, list[_Actor]] = {}
         self._lock = Lock()
