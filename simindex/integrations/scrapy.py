@@ -30,7 +30,7 @@ from simindex.integrations.crawl_settings import (
 with needed("crawling with Scrapy", extra="scrapy"):
     from itemadapter import ItemAdapter
     from scrapy.exceptions import DropItem, IgnoreRequest
-    from scrapy.http import TextResponse
+    from scrapy.http import HtmlResponse, TextResponse
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -170,6 +170,8 @@ class NearDuplicateMiddleware:
 
 def _is_html(response: Response) -> bool:
     kind = (response.headers.get("Content-Type") or b"").decode("latin-1").lower()
+    if not kind:  # Scrapy has told it by the address and the body
+        return isinstance(response, HtmlResponse)
     return isinstance(response, TextResponse) and kind.startswith(HTML)
 
 
