@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice, tee
 from operator import index
 from typing import Any, TypeVar
@@ -59,16 +59,18 @@ def compute(hashes: Iterable[int]) -> int:
     return int(batch([listed]).rows[0, 0]) if listed else 0
 
 
-def batch(documents: Iterable[Sequence[int]], **names: Any) -> Batch:
+def batch(documents: Iterable[Iterable[int]], **names: Any) -> Batch:
     """The fingerprints of many documents, each given by its hashes, as `Recipe.batch` returns them.
 
     The fingerprints are those of `compute`. A document without hashes is left out, and is in
     `skipped`. `ids` or `keys` name the documents. Raises InvalidBatch as `compute` does.
     """
-    offsets, listed = [0], []
+    offsets: list[int] = [0]
+    listed: list[Collection[int]] = []
     for hashes in documents:
-        listed.append(hashes)
-        offsets.append(offsets[-1] + len(hashes))
+        held = hashes if isinstance(hashes, Collection) else list(hashes)
+        listed.append(held)
+        offsets.append(offsets[-1] + len(held))
     return of_hashes(_unsigned(chain.from_iterable(listed)), offsets, **names)
 
 

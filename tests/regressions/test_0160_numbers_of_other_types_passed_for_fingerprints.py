@@ -1,6 +1,7 @@
 """`simindex.compat.simhash_py.num_differing_bits` counted the bits of what is no fingerprint: of
 -1 and 0 it gave 1, and simhash-py refuses -1. `Simhash` of `simindex.compat.simhash` took an `f` of
-numpy and then failed on hashes that are numbers; a wrong `f`, `window` or hash was a TypeError."""
+numpy and then failed on hashes that are numbers; a wrong `f`, `window` or hash was a TypeError.
+`batch` refused the hashes of an iterator, which `compute` takes."""
 
 from __future__ import annotations
 
@@ -30,6 +31,15 @@ def test_numbers_of_numpy_have_the_same_bits() -> None:
     mixed: Any = np.int64(7)
     found = simhash.num_differing_bits(np.uint64(wide), mixed)  # type: ignore[arg-type]
     assert found == 61 and type(found) is int
+
+
+def test_a_batch_takes_what_compute_takes() -> None:
+    documents = [[1, 2, 3], [], [2**64 - 1]]
+    made = [
+        simhash.batch(map(kind, documents)).rows[:, 0].tolist()
+        for kind in (list, iter, set, np.array)
+    ]
+    assert made == [[simhash.compute(one) for one in documents if one]] * 4
 
 
 def as_number(data: bytes) -> int:
