@@ -27,9 +27,10 @@ def test_what_is_no_fingerprint_has_no_bits(pair: tuple[Any, Any]) -> None:
 def test_numbers_of_numpy_have_the_same_bits() -> None:
     wide = 2**64 - 1
     assert simhash.num_differing_bits(wide, 0) == 64
-    assert simhash.num_differing_bits(np.uint64(wide), 1) == 63
-    mixed: Any = np.int64(7)
-    found = simhash.num_differing_bits(np.uint64(wide), mixed)  # type: ignore[arg-type]
+    unsigned: Any = np.uint64(wide)
+    signed: Any = np.int64(7)
+    assert simhash.num_differing_bits(unsigned, 1) == 63
+    found = simhash.num_differing_bits(unsigned, signed)
     assert found == 61 and type(found) is int
 
 
