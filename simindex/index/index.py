@@ -1367,7 +1367,7 @@ class Index:
         Later calls see an added row at once. Queries see it from the next commit on, and only from
         then on does it survive a crash. A commit comes with `commit`, `close`, leaving a ``with``
         block cleanly, `commit_s`, or 65,536 waiting rows of 64 bits (fewer if rows are wider or
-        segments smaller). What `append`, `replace` and `delete` have buffered is committed first.
+        segments smaller, or if their keys have more than 64 MiB). What `append`, `replace` and `delete` have buffered is committed first.
         If a commit that `commit_s` causes fails, for example on a full disk, the row continues to
         wait. A log message says so, and the commit is repeated every 5 seconds and by the next
         call.

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
 MOST_WORDS = 1 << 16
 """Of all rows together: half a megabyte."""
 
+MOST_KEY_BYTES = 1 << 26
+"""Of the keys of all rows together: with more, a commit is due, however few the rows are. A key of
+type str counts its characters."""
+
 LEAST_ROWS = 256
 """For which there is room at first."""
 
@@ -108,6 +112,7 @@ class Recent:
         """With which a commit is due: enough for a segment, or for a comparison."""
         self.count: int = 0
         """Rows."""
+        self._key_bytes = 0
         self._since = 0.0
         self.due_at: float = inf
         """Time of `monotonic` at which the first of them is to be committed."""
@@ -125,7 +130,7 @@ class Recent:
         """Whether they are as many as a commit should take, or have waited for `commit_s`."""
         if not self.count:
             return False
-        if self.count >= self.most_rows:
+        if self.count >= self.most_rows or self._key_bytes > MOST_KEY_BYTES:
             return True
         return commit_s is not None and time.monotonic() - self._since >= commit_s
 
@@ -251,6 +256,7 @@ class Recent:
         self._keys.append(key)
         self._ids.append(id_)
         self._last[id_] = count
+        self._key_bytes += 0 if key is None else len(key)
         now = time.monotonic()
         if not count:
             self._since, self.due_at = now, inf
@@ -299,5 +305,6 @@ class Recent:
         others._weighted = [self._weighted[at] for at in places]
         others._ids = [self._ids[at] for at in places]
         others._keys = [self._keys[at] for at in places]
+        others._key_bytes = sum(len(key) for key in others._keys if key is not None)
         others._last = {id_: at for at, id_ in enumerate(others._ids)}
         return others
