@@ -1367,10 +1367,10 @@ class Index:
         Later calls see an added row at once. Queries see it from the next commit on, and only from
         then on does it survive a crash. A commit comes with `commit`, `close`, leaving a ``with``
         block cleanly, `commit_s`, or 65,536 waiting rows of 64 bits (fewer if rows are wider or
-        segments smaller, or if their keys have more than 64 MiB). What `append`, `replace` and `delete` have buffered is committed first.
-        If a commit that `commit_s` causes fails, for example on a full disk, the row continues to
-        wait. A log message says so, and the commit is repeated every 5 seconds and by the next
-        call.
+        segments smaller, or if their keys have more than 64 MiB). What `append`, `replace` and
+        `delete` have buffered is committed first. If a commit that `commit_s` causes fails, for
+        example on a full disk, the row continues to wait. A log message says so, and the commit is
+        repeated every 5 seconds and by the next call.
         """
         return self._arrivals.seen_or_add(
             text_or_batch, key, (h, similarity, recall), measure, commit_s
