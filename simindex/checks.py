@@ -35,6 +35,15 @@ def whole(value: object) -> int | None:
         return None
 
 
+def plain_truth(value: object) -> object:
+    """Python's truth value for one of numpy; all else as it is."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    import numpy as np
+
+    return bool(value) if isinstance(value, np.bool_) else value
+
+
 def is_seconds(value: object) -> TypeGuard[float]:
     """Whether a caller gave a time from 0 on, in seconds, as a number of Python or numpy."""
     import numpy as np

@@ -6,7 +6,7 @@ import re
 from dataclasses import field, fields
 from typing import Any, Literal
 
-from simindex.checks import is_int, require, whole
+from simindex.checks import is_int, plain_truth, require, whole
 from simindex.errors import InvalidOption
 from simindex.values import dataclass
 
@@ -131,6 +131,8 @@ class IndexOptions:
             is_int(self.bits) and 64 <= self.bits <= MAX_BITS and self.bits % 64 == 0,
             "bits", self.bits, f"a multiple of 64 from 64 to {MAX_BITS}",
         )
+        for name in ("keys", "times", "allow_remote"):
+            object.__setattr__(self, name, plain_truth(getattr(self, name)))
         if self.keys is True:
             object.__setattr__(self, "keys", "str")
         require(

@@ -76,3 +76,9 @@ def test_bounds_are_inclusive_and_told() -> None:
     for h in (-1, 65, True, np.bool_(True), np.int64(-1), 3.0, None):
         with pytest.raises(InvalidOption, match="from 0 to 64"):
             checks.require_distance(h, 64)
+
+
+def test_truth_values_of_numpy_are_those_of_python() -> None:
+    assert [checks.plain_truth(np.bool_(flag)) for flag in (True, False)] == [True, False]
+    assert type(checks.plain_truth(np.True_)) is bool
+    assert [checks.plain_truth(one) for one in (None, "str", 1, True)] == [None, "str", 1, True]

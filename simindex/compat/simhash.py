@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from simindex.arrays import U8, U64
-from simindex.checks import is_whole, require_whole
+from simindex.checks import require_whole, whole
 from simindex.compat.majority import of_texts, windows
 from simindex.compat.named_rows import NamedRows
 from simindex.errors import InvalidBatch, InvalidOption
@@ -86,12 +86,13 @@ class Simhash:
         self, value: Any, f: int = 64, reg: Any = LETTERS,
         hashfunc: Callable[[bytes], Any] = md5, log: Any = None,
     ) -> None:
-        if not is_whole(f) or f <= 0 or f % 8:
+        width = whole(f)
+        if width is None or width % 8 or width <= 0:
             raise InvalidOption(
                 f"f={f!r} is not a multiple of 8", remedy="give 64, or another multiple of 8",
                 option="f", found=f, expected="a multiple of 8",
             )
-        self.f: int = int(f)
+        self.f: int = width
         self.reg: Any = reg
         self.hashfunc: Callable[[bytes], Any] = hashfunc
         if isinstance(value, Simhash):
@@ -185,6 +186,8 @@ def _pair(place: int, feature: Any, earlier: Any) -> tuple[str, Any]:
     try:
         name, weight = feature
         if isinstance(name, str) and isinstance(weight, Number):
+            if isinstance(weight, np.integer) and weight.dtype.itemsize < 8:
+                return name, np.int64(weight)  # whose sums do not pass what it can hold
             return name, weight
     except (TypeError, ValueError):
         pass
