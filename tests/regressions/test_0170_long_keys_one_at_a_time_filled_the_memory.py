@@ -18,7 +18,9 @@ def key(number: int) -> str:
 
 
 def held(index: simindex.Index) -> int:
-    return index._handle.writer.committer.recent.count
+    writer = index._handle.writer
+    assert writer is not None
+    return writer.committer.recent.count
 
 
 def test_rows_added_one_at_a_time_hold_bounded_bytes_of_keys(

@@ -43,7 +43,7 @@ def test_weights_of_numpy_are_summed_as_numbers(kind: Any) -> None:
 
 def test_options_take_truth_values_of_numpy() -> None:
     for flag in (True, False):
-        given = np.bool_(flag)
+        given: Any = np.bool_(flag)
         options = IndexOptions(keys=given, times=given, allow_remote=given)
         assert options == IndexOptions(keys=flag, times=flag, allow_remote=flag)
         assert {type(options.times), type(options.allow_remote)} == {bool}
