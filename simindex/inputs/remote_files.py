@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from simindex.errors import MissingExtra, SimindexError
 from simindex.inputs.extras import needed
+from simindex.inputs.first_reads import first_read
 
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -130,6 +131,7 @@ class RemoteFile(io.RawIOBase):
         """Whether it is one answer of a web server, many of which give no parts of files."""
         self._open()
         self._size: int | None = getattr(self._file, "size", None)
+        self._first = True
 
     def _open(self) -> None:
         with _asked(self._path) as (files, there):
@@ -156,6 +158,11 @@ class RemoteFile(io.RawIOBase):
             return int(self._file.seek(offset, whence))
 
     def readinto(self, buffer: Any) -> int:
+        size = first_read(self._some, buffer) if self._first else self._some(buffer)
+        self._first = False
+        return size
+
+    def _some(self, buffer: Any) -> int:
         with _translated(self._path):
             data: bytes = self._file.read(len(buffer))
         if not data and self._size is not None and (at := self._file.tell()) < self._size:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from simindex.inputs.binary_data import HEAD_BYTES, is_text
+from simindex.inputs.first_reads import PipedInput, first_read
 from simindex.inputs.gzip_members import Damaged
 from simindex.inputs.remote_files import RemoteFile, file_name, is_remote
 
@@ -54,8 +55,9 @@ def open_bytes(
 ) -> Iterator[BinaryIO]:
     """The decompressed bytes of a file, or of standard input for `-`, or of a copy of that.
 
-    Compression is told by the suffix; by the first bytes for standard input, and for a file whose
-    suffix is wrong: they are those of another compression, or of a text. `read` is told how many
+    Compression is told by the suffix; by the first bytes for standard input, for a pipe without
+    such a suffix, and for a file whose suffix is wrong: they are those of another compression, or
+    of a text. `read` is told how many
     bytes of a file were read, as they are on the disk: at the end its size, also of a file that was
     not read to its end. Raises Unreadable when the file cannot be opened, MissingExtra for .zst
     without its library.
@@ -83,9 +85,12 @@ class _CountedFile(io.FileIO):
         super().__init__(path)
         self._read = read or (lambda size: None)
         self._left = os.fstat(self.fileno()).st_size
+        self._first = True
 
     def readinto(self, buffer: Any) -> int:
-        size = super().readinto(buffer) or 0
+        some = super().readinto
+        size = first_read(some, buffer) if self._first else some(buffer) or 0
+        self._first = False
         self._count(size)
         return size
 
@@ -113,7 +118,9 @@ def _standard_input() -> BinaryIO:
     global _opened
     if _opened is None or _opened[0] is not sys.stdin.buffer:
         buffer: Any = sys.stdin.buffer
-        if not hasattr(buffer, "peek"):
+        if not buffer.seekable():
+            buffer = io.BufferedReader(PipedInput(buffer), BUFFER_BYTES)
+        elif not hasattr(buffer, "peek"):
             buffer = io.BufferedReader(buffer)
         _opened = sys.stdin.buffer, _decompressed(buffer, _compression_of_bytes(buffer))
     return _opened[1]
@@ -301,7 +308,8 @@ def _compression(file: Any, path: str) -> str:
     """That of the suffix, unless the first bytes show that it is wrong."""
     named = compression_of(path)
     if not named:
-        return ""
+        # A pipe of the shell, such as <(curl ...), has a name that says nothing.
+        return "" if file.seekable() else _compression_of_bytes(file)
     head = first_bytes(file, HEAD_BYTES)
     # A file that was cut may end within its first bytes.
     if any(magic.startswith(head[: len(magic)]) for magic in COMPRESSIONS[named]):
