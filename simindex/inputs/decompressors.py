@@ -84,6 +84,12 @@ def has_checksums(stream: Any) -> bool:
     return isinstance(raw, Bounded) and isinstance(raw.raw, GzipReader | StreamsReader)
 
 
+def compressed_bytes(stream: Any) -> int | None:
+    """How many bytes of a compressed file were read; None of a stream that is not compressed."""
+    raw = getattr(stream, "raw", None)
+    return raw.raw.read_bytes if isinstance(raw, Bounded) else None
+
+
 class Bounded(io.RawIOBase):
     """A reader of a compressed file that does not expand for hours.
 

@@ -3,8 +3,9 @@
     a pipe, a compressed file  ->  temporary file without a name  ->  read at any place
     any other file                                                ->  read at any place
 
-A decompressor bounds how far a small file expands. The temporary file is gone when it is closed,
-also if the process is killed.
+A compressed file must not fill the disk: what it expands to is bounded, more than that of a file
+which is read as it is decompressed. The temporary file is gone when it is closed, also if the
+process is killed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from io import SEEK_END, BytesIO
 from typing import BinaryIO, cast
 
 from simindex.inputs.binary_data import HEAD_BYTES
+from simindex.inputs.decompressors import DECOMPRESS_IT, compressed_bytes
 from simindex.inputs.streams import Unreadable, first_bytes, some
 
 PIECE_BYTES = 1 << 20
 """Written at once."""
+
+FREE_BYTES = 1 << 30
+"""A file may expand to so much, however small it is."""
+
+MAX_EXPANSION = 100
+"""What takes more may take so many times the compressed bytes that were read by then. Parquet and
+Arrow hold few bytes that repeat."""
 
 
 @contextmanager
@@ -29,7 +38,8 @@ def at_any_place(
     """A file with the bytes of a stream, at its start, and how many they are.
 
     What does not begin with one of `magics` is not unpacked: the file has its first bytes. Raises
-    Unreadable where the stream breaks off, and where the temporary file cannot be written.
+    Unreadable where the stream breaks off or expands too much, and where the temporary file cannot
+    be written.
     """
     if stream.seekable():
         size = stream.seek(0, SEEK_END)
@@ -49,6 +59,12 @@ def at_any_place(
             except OSError as error:
                 raise _no_room(error) from error
             size += len(piece)
+            packed = compressed_bytes(stream)
+            if packed is not None and size > max(FREE_BYTES, MAX_EXPANSION * packed):
+                raise Unreadable(
+                    f"expands more than {MAX_EXPANSION} times, beyond {FREE_BYTES >> 20:,} MiB",
+                    remedy=DECOMPRESS_IT,
+                )
         file.seek(0)
         yield file, size
 
