@@ -57,10 +57,9 @@ def open_bytes(
 
     Compression is told by the suffix; by the first bytes for standard input, for a pipe without
     such a suffix, and for a file whose suffix is wrong: they are those of another compression, or
-    of a text. `read` is told how many
-    bytes of a file were read, as they are on the disk: at the end its size, also of a file that was
-    not read to its end. Raises Unreadable when the file cannot be opened, MissingExtra for .zst
-    without its library.
+    of a text. `read` is told how many bytes of a file were read, as they are on the disk: at the
+    end its size, also of a file that was not read to its end. Raises Unreadable when the file
+    cannot be opened, MissingExtra for .zst without its library.
     """
     if path == STDIN and stdin_copy is None:
         yield _standard_input()
