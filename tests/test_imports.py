@@ -163,15 +163,15 @@ def test_a_command_loads_what_it_asks_for(
 @pytest.mark.parametrize(
     ("arguments", "others", "most"),
     [
-        (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 184),
-        (["dedup", "{}.jsonl"], FORMATS | PARTS, 257),
-        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.pair_search"}, 236),
-        (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 202),
+        (["build", "{}.built", "{}.jsonl"], ENGINE | FORMATS | PARTS, 185),
+        (["dedup", "{}.jsonl"], FORMATS | PARTS, 258),
+        (["demo", "--path", "{}.modules"], FORMATS | PARTS - {"simindex.pairs.pair_search"}, 237),
+        (["gate", "--against", "{}", "{}.jsonl"], WRITER | FORMATS | PARTS, 203),
         (["merge", "{}", "{}.twin", "-o", "{}.merged"], ENGINE | READING | READERS | PARTS, 150),
         (["plan", "--rows", "1M"], WRITER | READING | READERS | PARTS | {
             "simindex.storage.catalog", "simindex.planning.measurement", "statistics"}, 105),
         (["report", "{}", "-o", "{}.html"], WRITER | READERS | PARTS - {
-            "simindex.pairs.pair_search"}, 229),
+            "simindex.pairs.pair_search"}, 230),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -177,6 +177,9 @@ def test_a_file_that_fails_while_it_is_read_is_a_bad_record(
         def read(self, size: int) -> bytes:
             raise RuntimeError("token\nexpired")
 
+        def seekable(self) -> bool:
+            return True
+
         def close(self) -> None:
             """Nothing."""
 
