@@ -78,7 +78,7 @@ MISTAKES = [
      "was not created: name the field of the text with --text-field"),
     ("build new.sim news.jsonl --text-field body", 4, "name the field of the text with"),
     ("build new.sim table.csv --text-field nope", 4, "has no column 'nope'", "--text-field"),
-    ("build new.sim cut.jsonl.gz", 4, "truncated: Compressed file ended"),
+    ("build new.sim cut.jsonl.gz", 4, "truncated: the file ends within a member"),
     ("build new.sim list.json", 4, "list.json:1: truncated: the array is not closed"),
     ("build new.sim latin.txt", 4, "latin.txt:1: not UTF-8: byte 0xe9 at column 4",
      "convert it to UTF-8, leave this file out, or skip"),

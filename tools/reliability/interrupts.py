@@ -312,6 +312,7 @@ class _Refused(Exception):
 
 LATER = batch({900: value(900)})
 LATER_KEYED = keyed(900)
+LATER_NAMED = simindex.Batch(LATER_KEYED.rows, keys=LATER_KEYED.keys)
 
 
 def _gone_on(
@@ -320,7 +321,9 @@ def _gone_on(
     """Appends, deletes and compacts; returns what the index then holds, or raises _Refused."""
     index = stage.index
     has_keys = index.options.keyed
-    later = LATER_KEYED if has_keys else LATER
+    later = LATER
+    if has_keys:  # an index that had no rows has taken sketches from its first ones, or not
+        later = LATER_KEYED if index.options.sketch_bits else LATER_NAMED
     ends = {  # with names of one kind: an index without rows may have taken keys or not
         rows for rows in (model.waiting, call.effect(model).waiting)
         if not rows or isinstance(rows[0][0], str) == has_keys
