@@ -84,7 +84,7 @@ class _CountedFile(io.FileIO):
         super().__init__(path)
         self._read = read or (lambda size: None)
         self._left = os.fstat(self.fileno()).st_size
-        self._first = True
+        self._first = not self.seekable()  # of a pipe
 
     def readinto(self, buffer: Any) -> int:
         some = super().readinto
